@@ -5,7 +5,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from fnmatch import fnmatchcase
 from importlib.metadata import entry_points
 from itertools import islice
 from pathlib import Path
@@ -132,15 +132,11 @@ def commands_for(files: Files) -> tuple[str, ...]:
     """
     found: list[str] = []
     for manifest, fits, command in _BY_MANIFEST:
-        names = [each for each in files if _is_named(each, manifest)]
+        names = [each for each in files if fnmatchcase(each, manifest)]
         wrapped = command == "make test" and _wraps(files, found)
         if not wrapped and any(fits(files[name], files) for name in names):
             found.append(command)
     return tuple(dict.fromkeys(found))
-
-
-def _is_named(name: str, manifest: str) -> bool:
-    return name.endswith(manifest[1:]) if manifest[0] == "*" else name == manifest
 
 
 def _wraps(files: Files, found: Iterable[str]) -> bool:
@@ -276,12 +272,6 @@ def _plain_name(text: str) -> str:
     return re.sub(r"[-_.]+", "-", text.casefold())
 
 
-@lru_cache(maxsize=1)
-def _known_plugins() -> tuple[tuple[str, str], ...]:
-    found = entry_points(group="pytest11")
-    return tuple((each.name, each.dist.name) for each in found if each.dist)
-
-
 _MANIFESTS: Final = (
     "pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", ".pytest.ini",
     "pytest.toml", "Pipfile", "requirements*.txt", "requirements/*.txt", "environment.y*ml",
@@ -305,7 +295,8 @@ def declared_plugins(root: Path, path: str) -> tuple[bool, tuple[str, ...]]:
         for pattern in _MANIFESTS
         for each in sorted(islice(root.glob(pattern), _MOST_ALIKE))
     ]
-    return True, plugins_to_load(_known_plugins(), "\n".join(texts))
+    known = [(each.name, each.dist.name) for each in entry_points(group="pytest11") if each.dist]
+    return True, plugins_to_load(known, "\n".join(texts))
 
 
 def pytest_line(line: str, *, alone: bool, plugins: Iterable[str] = ()) -> str:

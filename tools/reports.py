@@ -317,32 +317,25 @@ def says_how(path: str) -> bool:
 def about_tests(path: str, text: str) -> str:
     """Return what of a file says which tests there are and how they are run."""
     name = path.rpartition("/")[2]
-    if name == "pyproject.toml":
-        return _pyproject(text)
+    if name in {"pyproject.toml", "Cargo.toml"}:
+        return _tables(name, text)
     if name in {"setup.cfg", "tox.ini"}:
         pieces = _INI_SECTION.split(text)
         sections = zip(pieces[1::2], pieces[2::2], strict=True)
         return "\n".join(f"[{n}]{body.rstrip()}" for n, body in sections if _OF_TESTS.search(n))
-    if name == "Cargo.toml":
-        return _cargo(text)
     if name in {"package.json", "composer.json"}:
         return json.dumps([json_at(text, key) for key in ("scripts", "jest", "mocha", "vitest")])
     return text
 
 
-def _cargo(text: str) -> str:
+def _tables(name: str, text: str) -> str:
     try:
         tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
         return text
-    named = ("test", "bench", "lib", "bin", "features", "workspace", "profile")
-    return repr([tables.get(each) for each in named])
-
-
-def _pyproject(text: str) -> str:
-    try:
-        tools = tomllib.loads(text).get("tool", {})
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return text
+    if name == "Cargo.toml":
+        about = ("test", "bench", "lib", "bin", "features", "workspace", "profile")
+        return repr([tables.get(each) for each in about])
+    tools = tables.get("tool", {})
     named = tools.items() if isinstance(tools, dict) else ()
     return repr(sorted((name, body) for name, body in named if _OF_TESTS.search(name)))

@@ -232,14 +232,6 @@ class CommandRequest:
     stand_in: Path | None = None
 
 
-def _nothing(*_: int) -> None:
-    """Nothing is to be done."""
-
-
-def _always() -> bool:
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class Launch:
     """A command as it is started. ``fds`` are inherited; ``started`` is told its id once it runs.
@@ -253,9 +245,9 @@ class Launch:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     fds: tuple[int, ...] = ()
-    started: Callable[[int], None] = _nothing
-    end: Callable[[], None] = _nothing
-    was_set_up: Callable[[], bool] = _always
+    started: Callable[[int], object] = lambda _: None
+    end: Callable[[], object] = lambda: None
+    was_set_up: Callable[[], bool] = lambda: True
     guarded: bool = True
     notes: list[str] = field(default_factory=list)
 
@@ -408,7 +400,9 @@ class ProcessGroup:
         self.end_signal = _pidfd(self.pid)
         """A descriptor that turns readable when the leader ends; None where there is no such."""
         try:
-            self._announce()
+            if self._guard is not None and self._guard.stdin is not None:
+                self._guard.stdin.write(b"%d\n" % self.pid)
+            self._launch.started(self.pid)
         except BaseException:
             self.__exit__()
             raise
@@ -431,10 +425,19 @@ class ProcessGroup:
         The leader's exit code (negative: the signal that ended it), or None if it can not die.
         """
         self._launch.end()
-        self._kill()
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._leader.pid, signal.SIGKILL)
         self._dismiss_guard()
-        code = self._reap()
-        self._await_others()
+        code = None
+        with suppress(TakesTooLong):
+            code = self._leader.wait(REAP_SECONDS)
+        # Their parent reaps the others, not we; where nobody does, the wait is bounded.
+        deadline = time.monotonic() + GROUP_SECONDS
+        with suppress(ProcessLookupError):
+            while time.monotonic() < deadline:
+                with suppress(PermissionError):
+                    os.killpg(self._leader.pid, 0)
+                time.sleep(0.001)
         return code
 
     def __enter__(self) -> Self:
@@ -449,33 +452,10 @@ class ProcessGroup:
         if self.end_signal is not None:
             os.close(self.end_signal)
 
-    def _announce(self) -> None:
-        if self._guard is not None and self._guard.stdin is not None:
-            self._guard.stdin.write(b"%d\n" % self.pid)
-        self._launch.started(self.pid)
-
     def _dismiss_guard(self) -> None:
         if self._guard is not None:
             self._guard.kill()
             self._guard.communicate()
-
-    def _kill(self) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._leader.pid, signal.SIGKILL)
-
-    def _await_others(self) -> None:
-        # Their parent reaps them, not we; where nobody does, the wait is bounded.
-        deadline = time.monotonic() + GROUP_SECONDS
-        with suppress(ProcessLookupError):
-            while time.monotonic() < deadline:
-                with suppress(PermissionError):
-                    os.killpg(self._leader.pid, 0)
-                time.sleep(0.001)
-
-    def _reap(self) -> int | None:
-        with suppress(TakesTooLong):
-            return self._leader.wait(REAP_SECONDS)
-        return None
 
 
 def _start_guard() -> Started:
@@ -538,18 +518,17 @@ class Watchdog:
         if self._limits is None or self.wait() > 0:
             return ""
         began = time.monotonic()
-        found = _excess(self._leader, self._limits, self._group)
+        found = self._excess(self._limits)
         now = time.monotonic()
         self._next = now + max(INTERVAL, (now - began) / SHARE)
         return found
 
-
-def _excess(leader: int, limits: Limits, group: ControlGroup) -> Excess:
-    pids = members(leader)
-    if len(pids) > limits.processes:
-        return "processes"
-    if group.ran_out():
-        return "memory"
-    # Of memory that a group counts the kernel sees all, and kills before it is too much.
-    held = 0 if group.counts_memory() else held_by_kernel(pids)
-    return "memory" if held + memory(pids, limits.memory - held) > limits.memory else ""
+    def _excess(self, limits: Limits) -> Excess:
+        pids = members(self._leader)
+        if len(pids) > limits.processes:
+            return "processes"
+        if self._group.ran_out():
+            return "memory"
+        # Of memory that a group counts the kernel sees all, and kills before it is too much.
+        held = 0 if self._group.counts_memory() else held_by_kernel(pids)
+        return "memory" if held + memory(pids, limits.memory - held) > limits.memory else ""

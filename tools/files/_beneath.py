@@ -74,18 +74,19 @@ class KernelOpener:
         how = _OpenHow(flags | os.O_CLOEXEC, 0, resolve)
         name = os.fsencode("/".join(parts) or ".")
         for _ in range(TRIES):
-            fd = self._openat2(root, name, how)
+            fd = self._syscall(
+                ctypes.c_long(SYS_OPENAT2),
+                ctypes.c_long(root),
+                ctypes.c_char_p(name),
+                ctypes.byref(how),
+                ctypes.c_size_t(ctypes.sizeof(how)),
+            )
             if fd >= 0:
-                return fd
+                return int(fd)
             code = ctypes.get_errno()
             if code not in {errno.EAGAIN, errno.EINTR}:
                 break
         raise OSError(code, os.strerror(code))
-
-    def _openat2(self, root: int, name: bytes, how: _OpenHow) -> int:
-        size = ctypes.c_size_t(ctypes.sizeof(how))
-        number, at = ctypes.c_long(SYS_OPENAT2), ctypes.c_long(root)
-        return int(self._syscall(number, at, ctypes.c_char_p(name), ctypes.byref(how), size))
 
     def location(self, root: int, fd: int, parts: Parts) -> Parts:
         home, place = (str(Path(f"/proc/self/fd/{each}").readlink()) for each in (root, fd))
@@ -153,54 +154,44 @@ def replace_entry(directory: int, name: str, data: bytes, like: os.stat_result) 
     extended attributes are not carried over.
     """
     with _temporary(directory, data, 0o600) as (fd, temporary):
-        _dress(fd, like)
-        os.fsync(fd)
+        own = os.fstat(fd)
+        if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
+            with suppress(PermissionError):
+                os.fchown(fd, like.st_uid, like.st_gid)
+        os.fchmod(fd, stat.S_IMODE(like.st_mode))  # after the owner: chown clears set-id bits
+        os.fsync(fd)  # its mode and owner
         os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-        os.fsync(directory)
 
 
 def put_entry(directory: int, name: str, data: bytes, mode: int) -> None:
     """Put `data` under `name`, whether or not it exists, with `mode` less the umask."""
-    with _temporary(directory, data, mode) as (fd, temporary):
-        os.fsync(fd)
+    with _temporary(directory, data, mode) as (_, temporary):
         os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-        os.fsync(directory)
 
 
 def create_entry(directory: int, name: str, data: bytes) -> None:
     """Put `data` under the new name `name`; FileExistsError if anything bears it already."""
-    with _temporary(directory, data, 0o666) as (fd, temporary):
-        os.fsync(fd)
+    with _temporary(directory, data, 0o666) as (_, temporary):
         # Unlike a rename, a link never replaces anything.
         os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
-        os.fsync(directory)
 
 
 @contextmanager
 def _temporary(directory: int, data: bytes, mode: int) -> Iterator[tuple[int, str]]:
+    """Yield a file that is written out; what the body makes of its name is written out as well."""
     name = f".daruma-{secrets.token_hex(8)}.tmp"
     fd = os.open(name, NEW, mode, dir_fd=directory)
     try:
-        _write_all(fd, data)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+        os.fsync(fd)
         yield fd, name
+        os.fsync(directory)
     finally:
         os.close(fd)
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=directory)
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
-
-
-def _dress(fd: int, like: os.stat_result) -> None:
-    own = os.fstat(fd)
-    if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
-        with suppress(PermissionError):
-            os.fchown(fd, like.st_uid, like.st_gid)
-    os.fchmod(fd, stat.S_IMODE(like.st_mode))  # after the owner: chown clears set-id bits
 
 
 # --- The blocking file operations beneath one root; nothing is resolved first and opened later.
@@ -271,7 +262,9 @@ class FilesBeneath:
     def create(self, path: str, data: bytes) -> None:
         """Make a new file, and the directories that lead to it; never replaces anything."""
         _refuse_oversized(path, len(data))
-        parts, made = self._named(path), list[Parts]()
+        parts, made = self.parts(path), list[Parts]()
+        if not parts:
+            raise PathRefused(f"{printable_path(path)}: is the workspace itself: name a file in it")
         try:
             with explained(path):
                 self._make_directories(parts[:-1], made)
@@ -279,7 +272,9 @@ class FilesBeneath:
                     self._refuse_kept((*at, parts[-1]))
                     create_entry(parent, parts[-1], data)
         except BaseException:
-            self._unmake_directories(made)
+            for each in reversed(made):  # what somebody else put there meanwhile stays
+                with suppress(OSError, ToolError), self.opened(each[:-1], DIRECTORY) as (at_, _):
+                    os.rmdir(each[-1], dir_fd=at_)
             raise
 
     def delete(self, path: str) -> None:
@@ -309,8 +304,10 @@ class FilesBeneath:
     def _refuse_kept(self, location: Parts) -> None:
         """Raise PathRefused for what Daruma runs from, and parts of repositories (SE-05)."""
         refuse_own(self.root, location)
-        for depth in range(len(location)):
-            if _would_be_repository(self.root.joinpath(*location[:depth]), location[depth]):
+        for depth, name in enumerate(location):
+            folder = self.root.joinpath(*location[:depth])
+            there = {each for each in REPOSITORY if each == name or os.path.lexists(folder / each)}
+            if is_repository(there):
                 refuse_git((*location, ".git"))
 
     @contextmanager
@@ -327,18 +324,6 @@ class FilesBeneath:
         with self.opened(location[:-1], DIRECTORY, links=False) as (fd, _):
             yield fd
 
-    def _named(self, path: str) -> Parts:
-        parts = self.parts(path)
-        if not parts:
-            raise PathRefused(f"{printable_path(path)}: is the workspace itself: name a file in it")
-        return parts
-
-    def _unmake_directories(self, made: list[Parts]) -> None:
-        """Remove those that lead to nothing; what somebody else put there meanwhile stays."""
-        for each in reversed(made):
-            with suppress(OSError, ToolError), self.opened(each[:-1], DIRECTORY) as (parent, _):
-                os.rmdir(each[-1], dir_fd=parent)
-
     def _make_directories(self, parts: Parts, made: list[Parts]) -> None:
         for depth in range(1, len(parts) + 1):
             with self.opened(parts[: depth - 1], DIRECTORY) as (parent, at):
@@ -349,12 +334,6 @@ class FilesBeneath:
                     continue
                 made.append(parts[:depth])
                 os.fsync(parent)
-
-
-def _would_be_repository(folder: Path, name: str) -> bool:
-    return is_repository(
-        {each for each in REPOSITORY if each == name or os.path.lexists(folder / each)}
-    )
 
 
 def _refuse_oversized(path: str, size: int) -> None:

@@ -42,14 +42,26 @@ def parts_beneath(path: str, roots: Iterable[Path]) -> Parts:
 
     Raises PathRefused: empty, NUL, not encodable, `..`, absolute elsewhere, or inside `.git`.
     """
-    _refuse_unusable(path)
+    if not path:
+        raise PathRefused("the path is empty: use '.' for the workspace's root")
+    if "\0" in path:
+        raise PathRefused(f"{printable_path(path)}: a path can not hold a NUL character")
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise PathRefused(f"{printable_path(path)}: the path is not valid Unicode") from None
     pure = PurePosixPath(path)
     if ".." in pure.parts:
         raise PathRefused(
             f"{printable_path(path)}: '..' is not allowed: name it from the workspace's root"
         )
     if pure.is_absolute():
-        pure = _made_relative(pure, roots)
+        root = next((each for each in roots if pure.is_relative_to(each)), None)
+        if root is None:
+            raise PathRefused(
+                f"{printable_path(path)}: outside the workspace: use a path relative to its root"
+            )
+        pure = pure.relative_to(root)
     refuse_git(pure.parts)
     return pure.parts
 
@@ -60,26 +72,6 @@ def refuse_git(parts: Parts) -> None:
         raise PathRefused(
             f"{printable_path('/'.join(parts))}: git's own files are not to be touched here"
         )
-
-
-def _refuse_unusable(path: str) -> None:
-    if not path:
-        raise PathRefused("the path is empty: use '.' for the workspace's root")
-    if "\0" in path:
-        raise PathRefused(f"{printable_path(path)}: a path can not hold a NUL character")
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        raise PathRefused(f"{printable_path(path)}: the path is not valid Unicode") from None
-
-
-def _made_relative(pure: PurePosixPath, roots: Iterable[Path]) -> PurePosixPath:
-    for root in roots:
-        if pure.is_relative_to(root):
-            return pure.relative_to(root)
-    raise PathRefused(
-        f"{printable_path(str(pure))}: outside the workspace: use a path relative to its root"
-    )
 
 
 def _is_git(part: str) -> bool:

@@ -69,14 +69,8 @@ def file_status(status: os.stat_result) -> bytes:
 
 
 def _key(path: bytes, status: os.stat_result) -> Key:
-    return (
-        path,
-        status.st_dev,
-        status.st_ino,
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-    )
+    times = status.st_mtime_ns, status.st_ctime_ns
+    return path, status.st_dev, status.st_ino, status.st_size, *times
 
 
 # --- Which parts of a workspace's tree say what it is, and which come and go by themselves.
@@ -110,7 +104,8 @@ def place(parts: Parts, *, directory: bool) -> Place:
     if directory and name in REMADE:
         return "left out"
     if ".git" in parts[:-1]:
-        return _place_in_git(parts[_last_git(parts) + 1 :], directory=directory)
+        last = max(at for at, part in enumerate(parts[:-1]) if part == ".git")
+        return _place_in_git(parts[last + 1 :], directory=directory)
     if directory:
         return "entered" if name == "__pycache__" else "counts"
     compiled = "__pycache__" in parts[-2:-1] and _COMPILED.fullmatch(name)
@@ -136,10 +131,6 @@ def _place_in_git(inside: Parts, *, directory: bool) -> Place:
         control = inside[0] in _GIT_HOLDS_CONTROL and _GIT_DATA.isdisjoint(inside)
         return "entered" if control else "left out"
     return "counts" if inside[-1] in _GIT_CONTROL else "left out"
-
-
-def _last_git(parts: Parts) -> int:
-    return max(at for at, part in enumerate(parts[:-1]) if part == ".git")
 
 
 # --- A digest of a folder's content: what was approved is void once anything in it has changed.
@@ -308,7 +299,9 @@ class _Behind:
                 yield b"\0" + os.fsencode(path) + b"\0" + str(status.st_mode).encode()
                 if not stat.S_ISDIR(status.st_mode):
                     yield file_status(status)
-                elif (real := os.path.realpath(path)) not in seen and not self._is_around(real):
+                elif (real := os.path.realpath(path)) not in seen and not self._root.startswith(
+                    real.rstrip("/") + "/"
+                ):  # a folder that holds the root is known by its name alone
                     seen.add(real)
                     waiting += sorted(path.iterdir(), reverse=True)
             except OSError as error:
@@ -327,10 +320,6 @@ class _Behind:
                 return real == self._root
             inside = tuple(real[len(self._root) + 1 :].split("/"))
         return is_lasting("/".join(inside)) or is_lasting("/".join(inside), directory=True)
-
-    def _is_around(self, real: str) -> bool:
-        """Whether a folder holds the root: then it is known by its name alone."""
-        return self._root.startswith(real.rstrip("/") + "/")
 
 
 # --- What has changed between two looks, in a few names.

@@ -10,7 +10,6 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -21,12 +20,8 @@ from daruma.state.errors import WorkspaceBusy
 from daruma.tools.errors import EditRefused, FileChanged, FileUnavailable
 from daruma.tools.files._beneath import (
     DIRECTORY,
-    DirectoryEntry,
     FilesBeneath,
-    Opener,
-    list_entries,
     put_entry,
-    walk,
 )
 from daruma.tools.files._paths import printable_path
 from daruma.tools.threads import entered_in_thread, in_thread
@@ -39,7 +34,11 @@ MOST_LISTED: Final = 10
 
 def only_match(view: str, old: str) -> int:
     """Where `old` begins in `view`; EditRefused, saying where to look, unless exactly once."""
-    found = _positions(view, old)
+    found: list[int] = []
+    at = view.find(old)
+    while at >= 0 and len(found) < MOST_COUNTED:
+        found.append(at)
+        at = view.find(old, at + 1)
     if not found:
         raise EditRefused(f"old_str does not occur in the file{_near_miss(view, old)}")
     if len(found) > 1:
@@ -50,30 +49,18 @@ def only_match(view: str, old: str) -> int:
     return found[0]
 
 
-def _positions(view: str, old: str) -> list[int]:
-    found: list[int] = []
-    at = view.find(old)
-    while at >= 0 and len(found) < MOST_COUNTED:
-        found.append(at)
-        at = view.find(old, at + 1)
-    return found
-
-
 def _near_miss(view: str, old: str) -> str:
     wanted = "".join(old.split())
     at = "".join(view.split()).find(wanted) if wanted else -1
     if at < 0:
         return ": view it and copy the text exactly"
-    line = view.count("\n", 0, _place_of_visible(view, at)) + 1
-    return f", but text that differs only in white space is on line {line}: copy it exactly"
-
-
-def _place_of_visible(view: str, index: int) -> int:
     for word in re.finditer(r"\S+", view):
-        if index < len(word[0]):
-            return word.start() + index
-        index -= len(word[0])
-    return len(view)
+        if at < len(word[0]):
+            at += word.start()
+            break
+        at -= len(word[0])
+    line = view.count("\n", 0, at) + 1
+    return f", but text that differs only in white space is on line {line}: copy it exactly"
 
 
 # --- Edits of text as pure functions: everything outside the edit stays as it is, line ends too.
@@ -362,51 +349,22 @@ def _locked(folder: Path) -> Iterator[None]:
 class Workspace:
     """Files beneath one directory, by path relative to it.
 
-    `root` must be an existing directory. Every method raises PathRefused for a path that may not be
-    used and FileUnavailable for one that can not; files are limited to 4 MiB. `files` holds the
-    same operations for code that is in a thread already.
+    `root` must be an existing directory. `files` are the operations on what is in it, which block.
     """
 
-    def __init__(self, root: Path, *, opener: Opener | None = None) -> None:
-        self.files = FilesBeneath(root, opener)
+    def __init__(self, root: Path) -> None:
+        self.files = FilesBeneath(root)
 
     @property
     def root(self) -> Path:
         """The directory, absolute, links resolved when the workspace was opened."""
         return self.files.root
 
-    async def read_bytes(self, path: str) -> bytes:
-        """The content of a regular file."""
-        return await in_thread(self.files.read, path)
-
-    async def write_bytes(self, path: str, data: bytes) -> None:
-        """Put `data` in place of an existing file atomically, its mode kept."""
-        await in_thread(self.files.replace, path, data)
-
-    async def create_bytes(self, path: str, data: bytes) -> None:
-        """Make a new file and the directories that lead to it; refused if the name is taken."""
-        await in_thread(self.files.create, path, data)
-
-    async def delete(self, path: str) -> None:
-        """Remove a regular file."""
-        await in_thread(self.files.delete, path)
-
     async def directory(self, path: str) -> Path:
         """The absolute path of an existing directory, to start a command in."""
         if not await in_thread(self.files.is_directory, path):
             raise FileUnavailable(f"{printable_path(path)}: is not a directory")
         return self.root / await in_thread(self.files.locate, path)
-
-    async def list_dir(self, path: str = ".") -> list[DirectoryEntry]:
-        """The entries of a directory by name, `.git` left out."""
-        return await in_thread(list_entries, self.files, path)
-
-    async def walk(self, path: str = ".", *, limit: int = 10_000) -> list[DirectoryEntry]:
-        """Everything beneath a directory, parents first, at most `limit` entries.
-
-        Links are not followed. Exactly `limit` entries mean that there may be more.
-        """
-        return await in_thread(lambda: list(islice(walk(self.files, path), limit)))
 
 
 # --- Keeping two runs of one host out of one workspace: locks on the folder itself and those above

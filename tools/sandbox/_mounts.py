@@ -81,7 +81,9 @@ class Seen:
 def seen(env: Mapping[str, str]) -> Seen:
     """Look at this host. ``env`` is that of the command: its ``PATH`` says what it needs."""
     given = tuple((name, env[name]) for name in (*POINTERS, "PATH") if name in env)
-    own = tuple(place for place in (data_dir(), *_pointed_at()) if _exists(place))
+    named = os.pathsep.join(os.environ.get(name, "") for name in SECRET_POINTERS).split(os.pathsep)
+    pointed = (Path(place) for place in named if Path(place).is_absolute())
+    own = tuple(place for place in (data_dir(), *pointed) if _exists(place))
     return _seen(given, _homes(), own)
 
 
@@ -121,13 +123,6 @@ def _homes() -> tuple[Path, ...]:
         homes.append("/root")
     real = [Path(os.path.realpath(home)) for home in homes if Path(home).is_absolute()]
     return tuple(dict.fromkeys(home for home in real if home != Path("/"))) or (Path("/root"),)
-
-
-def _pointed_at() -> Iterator[Path]:
-    for name in SECRET_POINTERS:
-        for place in os.environ.get(name, "").split(os.pathsep):
-            if Path(place).is_absolute():
-                yield Path(place)
 
 
 def _needed(env: Mapping[str, str], homes: tuple[Path, ...]) -> Iterator[Path]:
@@ -171,7 +166,10 @@ def mounts(seen: Seen, workspace: Path, sockets: tuple[Path, ...] = ()) -> list[
     from, outside of the sandbox, is (SE-05).
     """
     kinds: dict[Path, Kind] = dict.fromkeys(seen.hidden, "hidden")
-    kinds |= dict.fromkeys(_open_sockets(seen, workspace, sockets), "hidden")
+    for path in sockets:
+        covered = within(path, seen.hidden) and not within(path, seen.shown)
+        if not covered and not path.is_relative_to(workspace):
+            kinds[path] = "hidden"
     kinds |= {path: "shown" for path in seen.shown if not path.is_relative_to(workspace)}
     kinds |= dict.fromkeys(own_in(workspace), "shown")
     kinds[workspace] = "workspace"
@@ -186,13 +184,6 @@ def _without_repetition(kinds: dict[Path, Kind], home: Path) -> list[tuple[Path,
         if path == home or kinds[path] != around:
             kept[path] = kinds[path]
     return list(kept.items())
-
-
-def _open_sockets(seen: Seen, workspace: Path, sockets: tuple[Path, ...]) -> Iterator[Path]:
-    for path in sockets:
-        covered = within(path, seen.hidden) and not within(path, seen.shown)
-        if not covered and not path.is_relative_to(workspace):
-            yield path
 
 
 def listening_sockets() -> tuple[Path, ...]:

@@ -141,18 +141,17 @@ class Namespace:
             repositories = self.repositories.of(workspace) if stand_in is None else ()
             pinned = stack.enter_context(git_control(workspace, repositories, places.inside))
             filter_fd = stack.enter_context(memory_file(namespace_filter()))
-            told, tell = os.pipe()
-            first = _First(told, tell)
+            first = _First()
             stack.callback(first.close)
             argv = (
                 *(self.program, *_FIXED, *(() if self.network else ("--unshare-net",))),
                 *places.arguments(pinned),
                 *_READ_ONLY,
                 *("--chdir", str(asked.cwd)),
-                *("--seccomp", str(filter_fd), "--json-status-fd", str(tell), "--"),
+                *("--seccomp", str(filter_fd), "--json-status-fd", str(first.tell), "--"),
                 *with_limits(asked.argv, self.limits.processes),
             )
-            fds = (filter_fd, tell, *(each.fd for each in pinned))
+            fds = (filter_fd, first.tell, *(each.fd for each in pinned))
             env = {name: value for name, value in asked.env.items() if name != "TMPDIR"}
             yield Launch(
                 argv,
@@ -169,15 +168,15 @@ class Namespace:
 class _First:
     """The first process inside: with it ends everything in there, at once."""
 
-    def __init__(self, told: int, tell: int) -> None:
-        self._told, self._tell = told, tell
+    def __init__(self) -> None:
+        self._told, self.tell = os.pipe()
         self._first: int | None = None
         self._status = b""
 
     def started(self, _: int) -> None:
         """Learn which process it is; bubblewrap that fails says none."""
-        os.close(self._tell)
-        self._tell = -1
+        os.close(self.tell)
+        self.tell = -1
         while b"\n" not in self._status and self._read(START_SECONDS):
             continue
         with suppress(ValueError, KeyError, OSError):
@@ -198,7 +197,7 @@ class _First:
 
     def close(self) -> None:
         """Let go of the descriptors."""
-        for fd in (self._told, self._tell, self._first):
+        for fd in (self._told, self.tell, self._first):
             if fd is not None and fd >= 0:
                 os.close(fd)
         self._first = None

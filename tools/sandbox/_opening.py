@@ -242,7 +242,8 @@ async def proved(sandbox: Sandbox, *, network: bool, tries: Sequence[float] = SE
 
 async def _proved(sandbox: Sandbox, seconds: float, *, network: bool) -> Sandbox:
     found = await reached(sandbox, seconds)
-    missing = found - _may_be_open(sandbox.level, network=network)
+    missing = found - (NETWORK if network else frozenset())
+    missing -= NOT_AT_LANDLOCK if sandbox.level == "landlock" else frozenset()
     if certain := missing - TIMED:
         raise Leaks("does not stop " + ", ".join(_in_words(certain)))
     if missing:
@@ -281,7 +282,8 @@ async def _reached(sandbox: Sandbox, seconds: float) -> set[str]:
         if said.timed_out:
             raise Undecided(f"the self-test did not end within {seconds:g} s")
         if not said.passed:
-            raise _not_run(_last_line(said.stderr) or kill_reason(said) or "it ended")
+            last = said.stderr.strip().rpartition("\n")[2]
+            raise _not_run(last or kill_reason(said) or "it ended")
         open_ = await in_thread(trap.open, json.loads(said.stdout))
     return open_ if forked.stopped_by == "processes" else open_ | {"processes"}
 
@@ -342,17 +344,8 @@ def _sweep(at: Path, prefix: str) -> None:
                 os.close(found)
 
 
-def _may_be_open(level: Level, *, network: bool) -> frozenset[str]:
-    allowed = NETWORK if network else frozenset()
-    return allowed | NOT_AT_LANDLOCK if level == "landlock" else allowed
-
-
 def _in_words(names: set[str]) -> tuple[str, ...]:
     return tuple(words for name, words in WORDS.items() if name in names)
-
-
-def _last_line(text: str) -> str:
-    return text.strip().splitlines()[-1] if text.strip() else ""
 
 
 # --- The level *none*: nothing but limits, and the end of the process group.
@@ -458,28 +451,7 @@ def _missing(level: Level) -> str:
         return ONLY_LINUX
     if not supported():
         return "there is no system call filter for this processor"
-    if level == "namespace":
-        return _bubblewrap_missing() or _namespaces_missing()
-    return _landlock_missing()
-
-
-def _bubblewrap_missing() -> str:
-    try:
-        find_bubblewrap(_places())
-    except NotProved as error:
-        return str(error)
-    return ""
-
-
-def _namespaces_missing() -> str:
-    with suppress(OSError):
-        if Path("/proc/sys/user/max_user_namespaces").read_bytes().strip() == b"0":
-            return "user namespaces are switched off (user.max_user_namespaces is 0)"
-    return ""
-
-
-def _places() -> str:
-    return os.environ.get("PATH", os.defpath)
+    return _landlock_missing() if level == "landlock" else _namespaces_missing()
 
 
 def _landlock_missing() -> str:
@@ -488,6 +460,21 @@ def _landlock_missing() -> str:
     import landlockpy
 
     return "" if landlockpy.supported() else "the kernel has no Landlock"
+
+
+def _namespaces_missing() -> str:
+    try:
+        find_bubblewrap(_places())
+    except NotProved as error:
+        return str(error)
+    with suppress(OSError):
+        if Path("/proc/sys/user/max_user_namespaces").read_bytes().strip() == b"0":
+            return "user namespaces are switched off (user.max_user_namespaces is 0)"
+    return ""
+
+
+def _places() -> str:
+    return os.environ.get("PATH", os.defpath)
 
 
 def _unavailable(required: Level | None, reasons: dict[Level, str]) -> SandboxUnavailable:

@@ -50,9 +50,13 @@ def placeholders(git: int, names: tuple[str, ...] = tuple(CONTENT)) -> Iterator[
     lock = os.open(f"/proc/self/fd/{git}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_SH)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         for name in names:
-            with suppress(FileExistsError, PermissionError):
-                _make(lock, name)
+            with (
+                suppress(FileExistsError, PermissionError),
+                os.fdopen(os.open(name, flags, 0o644, dir_fd=lock), "wb") as file,
+            ):
+                file.write(CONTENT[name])
         yield
     finally:
         with suppress(BlockingIOError):
@@ -62,22 +66,13 @@ def placeholders(git: int, names: tuple[str, ...] = tuple(CONTENT)) -> Iterator[
         os.close(lock)
 
 
-def _make(folder: int, name: str) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with os.fdopen(os.open(name, flags, 0o644, dir_fd=folder), "wb") as file:
-        file.write(CONTENT[name])
-
-
 def _remove(folder: int, name: str) -> None:
-    with suppress(OSError):  # there is none, or it is no file of ours
-        if _content(folder, name) == CONTENT[name]:
-            os.unlink(name, dir_fd=folder)
-
-
-def _content(folder: int, name: str) -> bytes:
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with os.fdopen(os.open(name, flags, dir_fd=folder), "rb") as file:
-        return file.read(16)
+    with suppress(OSError):  # there is none, or it is no file of ours
+        with os.fdopen(os.open(name, flags, dir_fd=folder), "rb") as file:
+            ours = file.read(16) == CONTENT[name]
+        if ours:
+            os.unlink(name, dir_fd=folder)
 
 
 # --- The parts of a repository that run code later, outside: hooks, configuration, attributes.
@@ -198,15 +193,11 @@ def find_repositories(workspace: Path, most: int) -> Iterator[Path]:
             yield Path(at)
         if ".git" in names:
             yield Path(at, ".git")
-            if names[".git"]:
-                yield from _inner(workspace, at)
-
-
-def _inner(workspace: Path, at: str) -> Iterator[Path]:
-    """Yield the repositories of submodules: they lie in that of the one around them."""
-    for inner, names in _folders(workspace, f"{at}/.git/modules".lstrip("/"), LOOKED_AT):
-        if is_repository(names):
-            yield Path(inner)
+            if names[".git"]:  # the repositories of submodules lie in that of the one around them
+                modules = f"{at}/.git/modules".lstrip("/")
+                for inner, within in _folders(workspace, modules, LOOKED_AT):
+                    if is_repository(within):
+                        yield Path(inner)
 
 
 def _folders(workspace: Path, top: str, most: int) -> Iterator[tuple[str, dict[str, bool]]]:
@@ -232,16 +223,13 @@ def _names(folder: str) -> dict[str, bool]:
         return {}
 
 
-# --- What commands leave in repositories that git would run later, outside: told and made harmless.
+# --- Settings that run nothing.
 #
 # A command can make a repository, or, where the level can not keep it from that, change one that
-# was
-# there. Whoever walks into it afterwards, a person's own ``git status`` among them, would run its
-# settings and hooks (SE-05). So after each command the settings of new repositories are reduced to
-# those that run nothing, their hooks are no programs any more, and what was there is put back.
-
-
-# --- Settings that run nothing.
+# was there. Whoever walks into it afterwards, a person's own ``git status`` among them, would run
+# its settings and hooks (SE-05). So after each command the settings of new repositories are reduced
+# to those that run nothing, their hooks are no programs any more, what was there is put back, and
+# all of it is told.
 
 _HARMLESS: Final[Mapping[str, frozenset[str]]] = {
     "core": frozenset({
@@ -309,7 +297,6 @@ Entry = tuple[int, int, bytes]
 Control = Mapping[str, Entry]
 
 _FILES: Final = ("config", "config.worktree", "commondir", "info/attributes", "hooks")
-_OF_WORKTREES: Final = ("commondir", "gitdir", "config.worktree")
 _MOST_HOOKS: Final = 200
 _UNREAD: Final[Entry] = (0, 0, b"")
 """What stands for each hook beyond so many: it is known by its name alone."""
@@ -364,7 +351,7 @@ def control_of(workspace: Path, at: Path) -> Control:
             if not each.endswith(".sample")
         ]
         worktrees = _listed_beneath(git, "worktrees")
-        of_worktrees = [f"worktrees/{each}/{name}" for each in worktrees for name in _OF_WORKTREES]
+        of_worktrees = [f"worktrees/{each}/{name}" for each in worktrees for name in _OF_A_WORKTREE]
         names = (*_FILES, *hooks[:_MOST_HOOKS], *of_worktrees)
         unread = dict.fromkeys(hooks[_MOST_HOOKS:], _UNREAD)
         found = {**unread, **{name: _entry(git, name) for name in names}}
@@ -456,20 +443,16 @@ def _hooks(git: int) -> list[str]:
         if stat.S_ISLNK(hook[0]):
             os.unlink(path, dir_fd=git)
         elif hook[0] & 0o111:
-            _make_no_program(git, path)
+            fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=git)
+            try:
+                if stat.S_ISREG(mode := os.fstat(fd).st_mode):
+                    Path(f"/proc/self/fd/{fd}").chmod(stat.S_IMODE(mode) & ~0o111)
+            finally:
+                os.close(fd)
         else:
             continue
         found.append(path)
     return found
-
-
-def _make_no_program(folder: int, path: str) -> None:
-    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        if stat.S_ISREG(mode := os.fstat(fd).st_mode):
-            Path(f"/proc/self/fd/{fd}").chmod(stat.S_IMODE(mode) & ~0o111)
-    finally:
-        os.close(fd)
 
 
 # --- The repositories of a workspace before and after each command.

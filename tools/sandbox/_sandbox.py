@@ -71,20 +71,16 @@ def open_in(workspace: Path, level: Level) -> tuple[str, ...]:
     if level == "none":
         return ()
     why = own_around(workspace)
-    if not why and level != "namespace":
-        inside = next(iter(own_in(workspace).items()), None)
-        why = f"{inside[1]} lies in it, {inside[0]}" if inside else ""
+    inside = own_in(workspace) if level == "landlock" else {}
+    for place, what in [*inside.items()][:1]:
+        why = why or f"{what} lies in it, {place}"
     if why:
         raise CommandRefused(
             f"no command can be run in {workspace} at level {level}: {why}; keep that elsewhere"
         )
-    return _secrets(workspace, level)
-
-
-def _secrets(workspace: Path, level: Level) -> tuple[str, ...]:
-    if level == "namespace":
-        return ()
-    return (SECRETS,) if any(within(each, [workspace]) for each in seen(os.environ).hidden) else ()
+    if level == "landlock" and any(within(each, [workspace]) for each in seen(os.environ).hidden):
+        return (SECRETS,)
+    return ()
 
 
 # --- The one door for commands: a level of confinement, what it leaves open, and running in it.

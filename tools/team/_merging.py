@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias, TypeVar
 
-from daruma.tools.commands import CannotRun, CompletedProgram, run_git
+from daruma.tools.commands import CannotRun, run_git
 from daruma.tools.snapshots import ROOT_NAME, Entry, EntryKind, Tree
 
 # --- A state of a workspace as one flat map, and what a member's work has changed in it.
@@ -101,20 +101,17 @@ def merge_text(
         for name, data in (("mine", mine), ("base", base), ("theirs", theirs)):
             (place / name).write_bytes(data)
         marks = (item for label in (labels[0], "before", labels[1]) for item in ("-L", label))
-        done = _merge_file(place, *marks, "mine", "base", "theirs")
+        words = ("merge-file", "-p", *marks, "mine", "base", "theirs")
+        try:
+            done = run_git(*words, folder=place, seconds=SECONDS)
+        except FileNotFoundError:
+            raise NotMerged("git is not installed, which merges texts") from None
+        except CannotRun as error:
+            raise NotMerged(f"git merge-file can not be run: {error}") from None
     if not 0 <= done.returncode < _ERROR:
         said = done.stderr.decode(errors="replace").strip().splitlines() or ["it failed"]
         raise NotMerged(f"git merge-file: {said[-1][:200]}")
     return TextMerge(done.stdout, clean=done.returncode == 0)
-
-
-def _merge_file(folder: Path, *arguments: str) -> CompletedProgram:
-    try:
-        return run_git("merge-file", "-p", *arguments, folder=folder, seconds=SECONDS)
-    except FileNotFoundError:
-        raise NotMerged("git is not installed, which merges texts") from None
-    except CannotRun as error:
-        raise NotMerged(f"git merge-file can not be run: {error}") from None
 
 
 # --- Merging what two sides made of one path.
@@ -134,15 +131,6 @@ NAMES: Final[dict[EntryKind, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
-    """One path before, in the workspace by now, and in the member's worktree; None for nothing."""
-
-    base: Entry | None
-    mine: Entry | None
-    theirs: Entry | None
-
-
-@dataclass(frozen=True, slots=True)
 class Taken:
     """What is to be at the path; ``text`` is its content where that is a new one."""
 
@@ -158,12 +146,18 @@ class Clash:
     marked: Taken | None = None
 
 
-def three_way(of: Versions, read: Read, labels: tuple[str, str]) -> Taken | Clash:
-    """Merge one path; ``labels`` name the two sides where lines of a text meet.
+def three_way(
+    base: Entry | None,
+    mine: Entry | None,
+    theirs: Entry | None,
+    read: Read,
+    labels: tuple[str, str],
+) -> Taken | Clash:
+    """Merge one path: before, in the workspace by now, and in the worktree; None for nothing.
 
-    Call it for what the member has changed. Equal changes of both sides are none.
+    ``labels`` name the two sides where lines of a text meet. Call it for what the member has
+    changed. Equal changes of both sides are none.
     """
-    base, mine, theirs = of.base, of.mine, of.theirs
     for side in (theirs, mine):
         if side is not None and side.kind in NOT_KEPT and mine != theirs:
             return Clash(f"it can not be merged: it is {NAMES[side.kind]}")
@@ -233,16 +227,19 @@ def decided(base: Flat, mine: Flat, theirs: Flat, read: Read, labels: tuple[str,
     taken: dict[str, Taken] = {}
     clashes: dict[str, Clash] = {}
     for path in changed(base, theirs):
-        of = Versions(base.get(path), mine.get(path), theirs.get(path))
-        done = three_way(of, read, labels)
+        done = three_way(base.get(path), mine.get(path), theirs.get(path), read, labels)
         if isinstance(done, Clash):
             clashes[path] = done
-        elif done.entry != of.mine:
+        elif done.entry != mine.get(path):
             taken[path] = done
     goal = completed({path: each.entry for path, each in taken.items()}, mine, theirs)
     wanted = goal | {path: theirs[path] for path in clashes if path in theirs}
-    for path, why in _in_the_way(after(mine, wanted)):
-        clashes.setdefault(path, Clash(why))
+    there = after(mine, wanted)
+    for folder in {folder for path in there for folder in above(path)}:
+        entry = there.get(folder)
+        if entry is not None and entry.kind != "directory":
+            why = f"{NAMES[entry.kind]} on one side, a folder on the other"
+            clashes.setdefault(folder, Clash(why))
     return Decisions({p: taken.get(p) or Taken(entry) for p, entry in goal.items()}, clashes)
 
 
@@ -261,13 +258,6 @@ def completed(
         if folder in theirs:
             kept[folder] = theirs[folder]
     return kept
-
-
-def _in_the_way(there: Flat) -> Iterator[tuple[str, str]]:
-    for folder in sorted({folder for path in there for folder in above(path)}):
-        entry = there.get(folder)
-        if entry is not None and entry.kind != "directory":
-            yield folder, f"{NAMES[entry.kind]} on one side, a folder on the other"
 
 
 # --- Three-way merge of a member's work into the workspace, over flat maps of what is where.

@@ -2,7 +2,7 @@
 
 import shlex
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -132,36 +132,15 @@ def _nearest(path: tuple[int | str, ...]) -> str:
 BUILT_IN: Final = Path(__file__).with_name("templates")
 
 
-class Templates(Mapping[str, Template]):
-    """Templates by name (PL-07). A file is read when its template is asked for, not before.
+def templates(team: Team) -> dict[str, Path]:
+    """Return the files of the templates by name (PL-07); a folder that is not there holds none.
 
-    Folders are looked through in their order, the built-in ones last. Raises
-    :class:`TemplateRefused` for one whose file can not be used, ``KeyError`` for one that is none.
+    Folders are looked through in their order, the built-in ones last.
     """
-
-    def __init__(self, folders: tuple[Path, ...]) -> None:
-        self._files: dict[str, Path] = {}
-        for folder in folders:
-            for file in sorted(folder.glob("*.yaml")):
-                self._files.setdefault(file.stem, file)
-
-    def file_of(self, name: str) -> Path:
-        """Return the file of a template."""
-        return self._files[name]
-
-    def __getitem__(self, name: str) -> Template:
-        return read_template(self._files[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._files))
-
-    def __len__(self) -> int:
-        return len(self._files)
-
-
-def templates(team: Team) -> Templates:
-    """Return the templates that there are; a folder that is not there holds none."""
-    return Templates((*map(Path, team.folders), BUILT_IN))
+    found: dict[str, Path] = {}
+    for folder in (BUILT_IN, *map(Path, team.folders[::-1])):
+        found |= {file.stem: file for file in folder.glob("*.yaml")}
+    return dict(sorted(found.items()))
 
 
 def template_named(
@@ -176,12 +155,12 @@ def template_named(
     name, known = name or team.template, templates(team)
     if name not in known:
         raise TemplateRefused(f"there is no team template {name!r}{_instead(name, [*known])}")
-    file = known.file_of(name)
+    file = known[name]
     if file.parent != BUILT_IN and not is_trusted_text(file, workspace):
         raise TemplateRefused(
             f"{file} is not trusted: look at it, then `daruma trust {shlex.quote(str(file))}`"
         )
-    template = known[name]
+    template = read_template(file)
     if tools is not None:
         _check_profiles(template, file, tools)
     return template

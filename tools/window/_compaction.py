@@ -231,7 +231,8 @@ class Summariser:
             told = await self._told(job, piece, text) if self.roles else ""
             if not told:
                 self.by = "rules"
-                return by_rules(_from(job.messages, piece), text, job.room, count)
+                begins = next(n for n, m in enumerate(job.messages) if m is piece.messages[0])
+                return by_rules(job.messages[begins:], text, job.room, count)
             text = bounded(told, job.room * 3 // 2, count)
         return text
 
@@ -326,12 +327,6 @@ def _quoted(text: str) -> str:
     return text
 
 
-def _from(messages: Sequence[AnyMessage], piece: Piece) -> Sequence[AnyMessage]:
-    """Return the messages from the beginning of a piece on."""
-    begins = next(n for n, each in enumerate(messages) if each is piece.messages[0])
-    return messages[begins:]
-
-
 # --- What can be done about a request that is over its budget, step by step, until it fits. Pure.
 #
 # Each measure goes as deep as it may at once: all that is older than the latest part. So it is long
@@ -366,13 +361,11 @@ class Load:
     def weight(self, compaction: Compaction) -> int:
         """Return the tokens of the request under a compaction."""
         if compaction not in self._weights:
-            self._weights[compaction] = self._weighed(compaction)
+            memory = 0 if compaction.memory == self.task_id else self.crowded.memory
+            history = self.tokens.of_history(view(self.messages, compaction))
+            counted = self.crowded.fixed + memory + history
+            self._weights[compaction] = ceil(counted * self.crowded.factor)
         return self._weights[compaction]
-
-    def _weighed(self, compaction: Compaction) -> int:
-        memory = 0 if compaction.memory == self.task_id else self.crowded.memory
-        history = self.tokens.of_history(view(self.messages, compaction))
-        return ceil((self.crowded.fixed + memory + history) * self.crowded.factor)
 
     def fits(self, compaction: Compaction) -> bool:
         """Whether the request fits with a tenth to spare."""
@@ -415,22 +408,10 @@ def without_model(load: Load, before: Compaction) -> Eased:
     return eased
 
 
-def _without_memory(load: Load, compaction: Compaction) -> Compaction:
-    return replace(compaction, memory=load.task_id)
-
-
-def _pruned(load: Load, compaction: Compaction) -> Compaction:
-    return replace(compaction, pruned_through=load.older(compaction))
-
-
-def _shrunk(load: Load, compaction: Compaction) -> Compaction:
-    return replace(compaction, shrunk_through=load.older(compaction))
-
-
 _MEASURES: dict[Measure, Callable[[Load, Compaction], Compaction]] = {
-    "memory": _without_memory,
-    "prune": _pruned,
-    "shrink": _shrunk,
+    "memory": lambda load, before: replace(before, memory=load.task_id),
+    "prune": lambda load, before: replace(before, pruned_through=load.older(before)),
+    "shrink": lambda load, before: replace(before, shrunk_through=load.older(before)),
 }
 
 
@@ -489,7 +470,10 @@ async def compact_history(state: State, crowded: Crowded, context: Context) -> C
     """Take as many measures as it needs; where none is enough, say what the request takes."""
     load = Load(state.messages, crowded, context.tokens, state.task_id, _asked(state))
     given = _begun(state, crowded)
-    eased, summariser = without_model(load, _uncut(given)), _summariser(state, context)
+    # The last resort was for what was the latest then; whether it is needed again is seen last.
+    eased = without_model(load, replace(given, cut=0, cut_through=""))
+    number, roles = budget.on_thread(state, "summarise"), [*LADDER[context.own_auxiliary]]
+    summariser = Summariser(context, number, roles, state=state)
     before = eased.compaction
     if not eased.fits:
         eased = await _summarised(load, eased, state, summariser)
@@ -525,16 +509,6 @@ def _begun(state: State, crowded: Crowded) -> Compaction:
     if crowded.refused:
         return replace(before, limit=crowded.budget, limit_of=state.task_id)
     return before
-
-
-def _uncut(before: Compaction) -> Compaction:
-    """The last resort was for what was the latest then; whether it is needed again is seen last."""
-    return replace(before, cut=0, cut_through="")
-
-
-def _summariser(state: State, context: Context) -> Summariser:
-    roles = [*LADDER[context.own_auxiliary]]
-    return Summariser(context, budget.on_thread(state, "summarise"), roles, state=state)
 
 
 async def _summarised(load: Load, eased: Eased, state: State, summariser: Summariser) -> Eased:

@@ -98,17 +98,11 @@ def _calls(message: AIMessage, most: int) -> dict[str, Any]:
     calls = [{**call, "args": _args(call["args"], most)} for call in message.tool_calls]
     if calls != message.tool_calls:
         changes["tool_calls"] = calls
-    broken = [
-        {**call, "args": text_ends(call["args"] or "", most)} for call in _long(message, most)
-    ]
-    if broken:
-        changes["invalid_tool_calls"] = broken
+    broken = message.invalid_tool_calls
+    if any(len(call["args"] or "") > most for call in broken):
+        short = [{**call, "args": text_ends(call["args"] or "", most)} for call in broken]
+        changes["invalid_tool_calls"] = short
     return changes
-
-
-def _long(message: AIMessage, most: int) -> list[Any]:
-    invalid = message.invalid_tool_calls
-    return list(invalid) if any(len(call["args"] or "") > most for call in invalid) else []
 
 
 def _args(args: dict[str, Any], most: int) -> dict[str, Any]:
