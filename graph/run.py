@@ -82,7 +82,7 @@ from daruma.state.errors import DamagedState, DarumaError
 from daruma.state.messages import plain
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
-from daruma.tools.calls import Servers, import_checks
+from daruma.tools.calls import McpServers, import_schema_checks
 from daruma.tools.files import aworkspace_locked, workspace_locked
 from daruma.tools.snapshots import Conflicts, Restored
 from daruma.tools.threads import in_thread
@@ -566,7 +566,7 @@ class Machine(FollowedMachine):
                 admitted = once(self.checkpointer, admitted, snapshot)
             raised, handing = Raised(), self._handing_over(config)
             config = at_once(config, self._thread(config).get("max_concurrency"))
-            turns = RunTurns(servers=Servers())
+            turns = RunTurns(servers=McpServers())
             with _ended(turns), run_traced(config, snapshot, self._bound) as config:
                 noted = self._run(raised, handing, turns, config)
                 parts = super().stream(admitted, noted, **options)
@@ -595,7 +595,7 @@ class Machine(FollowedMachine):
     async def _aparts(
         self, given: Any, config: RunnableConfig | None, options: dict[str, Any]
     ) -> AsyncIterator[Any]:
-        await import_checks()
+        await import_schema_checks()
         known = self._remembers(config)
         snapshot = await self.aget_state(self._thread(config)) if known else None
         if given is None and snapshot and _blocked(snapshot):
@@ -607,7 +607,7 @@ class Machine(FollowedMachine):
             if snapshot:
                 admitted = await aonce(self.checkpointer, admitted, snapshot)
             raised, handing = Raised(), self._handing_over(config)
-            async with Servers() as servers:
+            async with McpServers() as servers:
                 turns = RunTurns(servers=servers)
                 with run_traced(config, snapshot, self._bound) as config:
                     noted = self._run(raised, handing, turns, config)

@@ -17,7 +17,7 @@ from daruma.state.errors import DarumaError
 from daruma.state.events import Event, PhaseCompleted, PhaseFailed, TaskCompleted, TaskStarted
 from daruma.state.savepoint import Drifted
 from daruma.state.settings import Settings
-from daruma.tools.calls import Servers, Turns
+from daruma.tools.calls import McpServers, WorkspaceTurns
 from daruma.tools.context import Context
 from daruma.tools.rollback import drift
 
@@ -105,8 +105,8 @@ class RunTurns(OfARun):
     """
 
     run: str = field(default_factory=lambda: uuid4().hex)
-    turns: Turns = field(default_factory=Turns)
-    servers: Servers | None = None
+    turns: WorkspaceTurns = field(default_factory=WorkspaceTurns)
+    servers: McpServers | None = None
 
     @classmethod
     def of(cls, config: RunnableConfig) -> "RunTurns":

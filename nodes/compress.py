@@ -4,7 +4,7 @@ from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import ContextCompacted
 from daruma.state.steps import Step
-from daruma.tools.calls import call_audit
+from daruma.tools.calls import audit_answer
 from daruma.tools.context import Context
 from daruma.tools.window import CompactionResult, compact_history
 
@@ -25,7 +25,7 @@ async def compress(state: State, context: Context) -> Update:
         at=at,
         seconds=context.now() - at,
         ok=done.failure is None,
-        audit=call_audit(state.crowded.failover),
+        audit=audit_answer(failover=state.crowded.failover),
         context_cost=done.cost,
     )
     steps = [*_calls(state, done), *step]
@@ -44,6 +44,6 @@ def _calls(state: State, done: CompactionResult) -> list[Step]:
             seconds=call.seconds,
             ok=call.ok,
             usage=call.usage,
-            audit=call_audit(call.failover),
+            audit=audit_answer(failover=call.failover),
         )
     ]

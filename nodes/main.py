@@ -14,22 +14,17 @@ from daruma.state.channels import State, Update
 from daruma.state.context import learned_instruction, pieces, remembered, said_before, warned
 from daruma.state.events import AnswerAudited
 from daruma.state.failure import Failure, ModelFailed, failure_of
-from daruma.state.messages import Messages
+from daruma.state.messages import Messages, has_shortened_results
 from daruma.state.progress import alarm, observed, signature_of
 from daruma.state.record import copied
 from daruma.state.settings import PromptPiece
 from daruma.state.steps import Step
 from daruma.tools.calls import (
     VisibleTools,
-    call_audit,
-    changes_of,
-    has_shortened_results,
-    limit_calls,
-    resolve_calls,
+    audit_answer,
+    read_answer,
     tool_result,
     unusable_answer,
-    with_own_ids,
-    with_text_calls,
 )
 from daruma.tools.context import Answer, Context, offer_of, out_of_steps, unpaid
 from daruma.tools.continuity import (
@@ -120,7 +115,7 @@ async def _thought(state: State, context: Context) -> Update:
             at=at,
             seconds=context.now() - at,
             ok=False,
-            audit=call_audit(error.failover),
+            audit=audit_answer(failover=error.failover),
             **observed(state)._asdict(),
         )
         return {"steps": step, "failure": failure_of(error, "main"), "calls": ()}
@@ -166,11 +161,9 @@ def prompt(
 
 def _read(state: State, context: Context, answer: Answer, offer: VisibleTools, at: float) -> Update:
     number = budget.on_thread(state, "think")
-    message = with_text_calls(answer.message, offer.names)
-    message = with_own_ids(message, f"{state.task_id}:answer:{number}")
-    message, left_out = limit_calls(message, offer.settings.max_calls_per_turn)
-    calls = resolve_calls(message, offer)
-    audit = changes_of(str(message.id), calls, left_out=left_out, failover=answer.failover)
+    message_id = f"{state.task_id}:answer:{number}"
+    message, calls, left_out = read_answer(answer.message, message_id, offer)
+    audit = audit_answer(message_id, calls, left_out=left_out, failover=answer.failover)
     if audit:
         context.emit(AnswerAudited(audit=audit.to_dict()))
     useless = None if calls else unusable_answer(message, "main", _asked_in_vain(state))

@@ -15,11 +15,12 @@ from daruma.state.channels import State, Update
 from daruma.state.context import learned_instruction, pieces, remembered, said_before, warned
 from daruma.state.events import PlanProposed, PlanRejected
 from daruma.state.failure import Failure, ModelFailed, failure_of
+from daruma.state.messages import cut_off_reason
 from daruma.state.plan import NoPlan, PlanRefused
 from daruma.state.plan_reading import plan_in
 from daruma.state.settings import Settings
 from daruma.state.text import printable_line
-from daruma.tools.calls import call_audit, cut_off_reason
+from daruma.tools.calls import audit_answer
 from daruma.tools.context import Answer, Context, unpaid
 from daruma.tools.team import Template, TemplateRefused, team_of
 from daruma.tools.window import (
@@ -78,7 +79,7 @@ async def plan(state: State, context: Context) -> Update:
                 at=at,
                 seconds=context.now() - at,
                 ok=False,
-                audit=call_audit(error.failover),
+                audit=audit_answer(failover=error.failover),
             ),
             "failure": failure_of(error, "plan"),
         }
@@ -116,7 +117,7 @@ def _read(
         seconds=context.now() - at,
         usage=answer.usage,
         counted=answer.counted,
-        audit=call_audit(answer.failover),
+        audit=audit_answer(failover=answer.failover),
     )
     # The plan stays in the history: who is asked for a better one has to see it.
     said = AIMessage(answer.message.text or "(nothing)", id=f"{state.task_id}:plan:{number}")

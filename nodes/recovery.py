@@ -15,7 +15,7 @@ from daruma.state.failure import Failure, ModelFailed
 from daruma.state.progress import progress_of
 from daruma.state.recovery import RecoveryAction
 from daruma.state.usage import Failover, Usage
-from daruma.tools.calls import call_audit
+from daruma.tools.calls import audit_answer
 from daruma.tools.context import Context, Sampling, offer_of, unpaid
 from daruma.tools.recovery import (
     RecoveryCase,
@@ -73,7 +73,7 @@ async def _dealt_with(case: RecoveryCase, context: Context) -> Update:
         seconds=context.now() - at,
         signature=failure.signature,
         usage=usage,
-        audit=call_audit(failover),
+        audit=audit_answer(failover=failover),
         recovery=note,
     )
     return update | {"steps": step}

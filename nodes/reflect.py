@@ -10,7 +10,7 @@ from daruma.state.channels import State, Update
 from daruma.state.events import Reflected
 from daruma.state.failure import ModelFailed
 from daruma.state.usage import Failover
-from daruma.tools.calls import call_audit
+from daruma.tools.calls import audit_answer
 from daruma.tools.context import Answer, Context, unpaid
 from daruma.tools.window import (
     Draft,
@@ -67,7 +67,7 @@ def _told(
         ok=bool(text),
         usage=answer.usage if answer else None,
         counted=answer.counted if answer else 0,
-        audit=call_audit(failover),
+        audit=audit_answer(failover=failover),
     )
     if not text:
         return {"steps": step}

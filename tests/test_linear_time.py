@@ -16,9 +16,8 @@ from daruma.state.plan import PlanRefused
 from daruma.state.plan_reading import plan_in
 from daruma.state.settings import Settings, SettingsError
 from daruma.state.text import folded, revealed, warnings, without_ids, without_names
-from daruma.tools.calls import Unreadable
 from daruma.tools.calls._answer_text import written_calls
-from daruma.tools.calls._json_reader import read_value
+from daruma.tools.calls._json_reader import Unreadable, read_value
 from daruma.tools.calls.repair._json_text import checked_prose
 from daruma.tools.checks import about_tests, commands_for, plugins_to_load
 from daruma.tools.commands._output import last_lines

@@ -16,7 +16,7 @@ from langgraph.constants import TAG_NOSTREAM
 
 from daruma.graph.models._faults import Fault, ModelUnavailable
 from daruma.graph.models._scripted import AnsweringModel, with_metadata
-from daruma.tools.calls import ClassFunctions, Tool, images_in
+from daruma.tools.calls import OriginalMethods, Tool
 from daruma.tools.context import Sampling
 from daruma.tools.provider_messages import Sendable, sendable
 from daruma.tools.tokens import ESTIMATE, REPLY
@@ -26,9 +26,9 @@ from daruma.tools.tokens import ESTIMATE, REPLY
 # For listeners LangChain looks at every message of a request twice, and puts all settings of the
 # model together. That is more than a superstep takes, and grows with each step of a thread.
 
-_ASKED: Final = ClassFunctions(BaseChatModel, "ainvoke")
-_ASKED_BY_US: Final = ClassFunctions(AnsweringModel, "ainvoke")
-_BETWEEN: Final = ClassFunctions(
+_ASKED: Final = OriginalMethods(BaseChatModel, "ainvoke")
+_ASKED_BY_US: Final = OriginalMethods(AnsweringModel, "ainvoke")
+_BETWEEN: Final = OriginalMethods(
     BaseChatModel, "_convert_input", "agenerate_prompt", "agenerate", "_agenerate_with_cache"
 )
 """What stands between a caller and the model's own function."""
@@ -150,7 +150,9 @@ def with_images(asked: Runnable[Any, Any], messages: Sequence[BaseMessage]) -> l
         if waiting and not isinstance(message, ToolMessage):
             done.append(HumanMessage(waiting))
             waiting = []
-        images = [] if not isinstance(message, ToolMessage) else images_in(message)
+        told = isinstance(message, ToolMessage) and isinstance(message.content, list)
+        parts = [each for each in message.content if isinstance(each, dict)] if told else []
+        images = [each for each in parts if each.get("type") == "image"]
         if images and (apart or not sees):
             message = message.model_copy(update={"content": message.text})  # noqa: PLW2901
             said = f"Images of the result of {message.name}:"

@@ -16,8 +16,8 @@ from daruma.graph.models._providers import key_hint
 from daruma.state.events import Event, ModelAttemptFailed, ModelCallCompleted, ModelCallStarted
 from daruma.state.failure import ModelFailed
 from daruma.state.settings import Requests
+from daruma.state.text import storable_text
 from daruma.state.usage import Attempt, Failover, Role, Usage, sound_usage
-from daruma.tools.calls import storable_text
 from daruma.tools.context import Answer
 from daruma.tools.text import without_keys
 from daruma.tools.tokens import ESTIMATE

@@ -107,7 +107,7 @@ GRACE_SECONDS = 5.0
 """What an async tool has for its clean-up after it was cancelled. Then it is left to itself."""
 
 
-async def run_within(
+async def run_with_timeout(
     seconds: float | None,
     tool: Tool,
     args: Mapping[str, Any],
@@ -138,7 +138,10 @@ async def run_within(
         raise _given_up(tool, f"did not end in {seconds:g} s", began=began)
     if task.cancelled():
         raise _given_up(tool, "was cancelled from within")
-    return _released(task.result())
+    outcome = task.result()
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
 
 
 async def _ended_at_once(seconds: float | None, tool: Tool, work: Awaitable[str]) -> str:
@@ -186,12 +189,6 @@ async def _contained(work: Awaitable[str]) -> Outcome:
         return await work
     except (SystemExit, KeyboardInterrupt, NotStarted) as error:
         return error
-
-
-def _released(outcome: Outcome) -> str:
-    if isinstance(outcome, BaseException):
-        raise outcome
-    return outcome
 
 
 async def _stop(task: "asyncio.Future[Outcome]", grace: float) -> Outcome | None:

@@ -13,7 +13,7 @@ from daruma.state.conversation import Clarification, each_of
 from daruma.state.failure import ModelFailed
 from daruma.state.mode import split_prefix
 from daruma.state.steps import Step
-from daruma.tools.calls import call_audit, local_time
+from daruma.tools.calls import audit_answer
 from daruma.tools.calls.repair import strip_fence
 from daruma.tools.context import EXACT, Context
 from daruma.tools.continuity._phrases import (
@@ -191,7 +191,7 @@ async def judged(
     Where neither tells, it does not: going on wrongly does what nobody asked for, and starting
     anew only asks again. The step is the task's that the message begins, ``task_id``.
     """
-    now = local_time(context.now(), context.settings.tools.time_zone)
+    now = context.local_now()
     verdict = continues(message, asked, now)
     if verdict != "unsure" or not message.strip():
         return Judged(verdict == "resume", [])
@@ -217,7 +217,7 @@ async def judged(
         seconds=context.now() - at,
         ok=usage is not None,
         usage=usage,
-        audit=call_audit(failover),
+        audit=audit_answer(failover=failover),
     )
     return Judged(answers, [step])
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 from unicodedata import combining, normalize
 
-from daruma.state.text import hiding_places, look_alikes
-from daruma.tools.calls import storable_text
+from daruma.state.text import hiding_places, look_alikes, storable_text
 from daruma.tools.skills import usable_in
 from daruma.tools.text import is_related, without_keys
 

@@ -13,7 +13,8 @@ from langgraph.store.base import BaseStore, Item, SearchItem
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from daruma.state.channels import Remembered
-from daruma.tools.calls import Surroundings, Tool, shipped_tool, storable_text
+from daruma.state.text import storable_text
+from daruma.tools.calls import Surroundings, Tool, shipped_tool
 from daruma.tools.errors import ToolError
 from daruma.tools.text import rank_texts, without_keys
 from daruma.tools.threads import in_thread

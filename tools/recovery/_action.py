@@ -16,7 +16,7 @@ from daruma.state.failure import Failure
 from daruma.state.interrupts import Answer, Approve, Deny, Instruct, Question, RecoveryRequest
 from daruma.state.recovery import DONE, Assent, Carried, Recovered, RecoveryAction, Strategy
 from daruma.state.settings import Recovery
-from daruma.tools.calls import changes_of, resolve_calls, tool_result
+from daruma.tools.calls import audit_answer, resolve_calls, tool_result
 from daruma.tools.context import Context, offer_of
 from daruma.tools.verification import with_changed_tests
 
@@ -201,7 +201,7 @@ def _called(case: RecoveryCase, action: RecoveryAction, context: Context) -> Upd
     call = {"name": action.tool_name, "args": action.parameters, "id": "call_0"}
     message = AIMessage(action.reasoning, tool_calls=[call], id=case.message_id)
     calls = resolve_calls(message, offer_of(case.state.task, context, messages=case.state.messages))
-    audit = changes_of(case.message_id, calls)
+    audit = audit_answer(case.message_id, calls)
     if audit:
         context.emit(AnswerAudited(audit=audit.to_dict()))
     failed = [tool_result(each, each.reason, ok=False) for each in with_status(calls, "failed")]

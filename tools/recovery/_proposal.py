@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
@@ -11,8 +11,9 @@ from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.progress import progress_of
 from daruma.state.recovery import RecoveryAction, Strategy
-from daruma.tools.calls import Unreadable, VisibleTools, storable_text, unstorable_part
-from daruma.tools.calls.repair import json_readings
+from daruma.state.text import storable_text, unstorable_part
+from daruma.tools.calls import VisibleTools
+from daruma.tools.calls.repair import read_object
 from daruma.tools.context import Context
 from daruma.tools.evolution import MetFailure, finish_within, learned_action
 from daruma.tools.text import without_keys
@@ -144,7 +145,7 @@ def action_in(text: str) -> RecoveryAction | None:
     What is said of its confidence counts only as a number from 0 to 1: anything else is no
     confidence at all, so that a person is asked.
     """
-    said = _object_in(text)
+    said = read_object(text) or {}
     strategy = _strategy(said.get("strategy"))
     if strategy is None:
         return None
@@ -162,16 +163,6 @@ def action_in(text: str) -> RecoveryAction | None:
         expected_outcome=_text(said.get("expected_outcome")),
         confidence=_confidence(said.get("confidence")),
     )
-
-
-def _object_in(text: str) -> Mapping[str, Any]:
-    try:
-        found = json_readings(text, frozenset())
-    except Unreadable:
-        return {}
-    value = found[0].value
-    whole = len(found) == 1 and not found[0].unclosed
-    return value if whole and isinstance(value, Mapping) else {}
 
 
 def _strategy(said: object) -> Strategy | None:

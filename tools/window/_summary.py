@@ -14,7 +14,7 @@ from daruma.state.failure import ModelFailed
 from daruma.state.spending import overrun
 from daruma.state.steps import By
 from daruma.state.usage import Failover, Usage
-from daruma.tools.calls import call_audit, unusable_answer
+from daruma.tools.calls import audit_answer, unusable_answer
 from daruma.tools.context import Answer, Context, Sampling
 from daruma.tools.tokens import MESSAGE, REPLY
 from daruma.tools.window._view import text_ends
@@ -266,7 +266,7 @@ class Summariser:
                 at=each.at,
                 seconds=each.seconds,
                 usage=each.usage,
-                audit=call_audit(each.failover),
+                audit=audit_answer(failover=each.failover),
             )
         ]
         return overrun(replace(self.state, steps=[*self.state.steps, *steps]), "main") is not None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from daruma.tools.calls import NoJournal, Turns
+from daruma.tools.calls import NoJournal, WorkspaceTurns
 from daruma.tools.calls._journal import put_back
 from daruma.tools.snapshots import Snapshots, SnapshotUnavailable, Store, store_of
 
@@ -126,19 +126,19 @@ def test_what_a_person_undid_since_is_not_brought_back(ground: Ground) -> None:
     assert ground.text == "start,"
 
 
-@pytest.mark.parametrize(("other", "waits"), [("/ws", True), ("/other", False), ("", False)])
-async def test_a_workspace_is_had_by_one_call_at_a_time(other: str, waits: bool) -> None:
+async def test_a_workspace_is_had_by_one_call_at_a_time() -> None:
     """One in another workspace, or in none, does not wait."""
-    turns = Turns()
+    turns = WorkspaceTurns()
 
     async def take(workspace: str) -> None:
         async with turns.turn(workspace, None, NoJournal()):
             pass
 
-    async with turns.turn("/ws", None, NoJournal()):
-        second = asyncio.create_task(take(other))
-        await asyncio.wait([second], timeout=0.1 if waits else 10)
-        waited = not second.done()
-    await second
+    for other, waits in [("/ws", True), ("/other", False), ("", False)]:
+        async with turns.turn("/ws", None, NoJournal()):
+            second = asyncio.create_task(take(other))
+            await asyncio.wait([second], timeout=0.1 if waits else 10)
+            waited = not second.done()
+        await second
 
-    assert waited == waits
+        assert waited == waits

@@ -17,12 +17,11 @@ from daruma.tools.calls import (
     Surroundings,
     Tool,
     ToolRefused,
-    is_mcp_tool,
     mcp_tools,
-    run_within,
+    run_with_timeout,
     wrap_tool,
 )
-from daruma.tools.calls._mcp import McpUnavailable, usable_name
+from daruma.tools.calls._mcp import McpUnavailable, is_mcp_tool, usable_name
 from daruma.tools.calls._mcp_servers import server_places
 from daruma.tools.errors import CommandRefused, OutcomeUnknown, PathRefused, ToolError
 from daruma.tools.files import FilesBeneath
@@ -133,7 +132,7 @@ async def test_a_server_that_dies_leaves_the_outcome_unknown(tools: dict[str, To
 async def test_a_server_that_hangs_is_given_up(tools: dict[str, Tool]) -> None:
     """TL-21; it is ended, too: its session waits for that."""
     with pytest.raises(OutcomeUnknown, match="did not end in 1 s"):
-        await run_within(1, tools["write"], {"text": "hang"}, Surroundings())
+        await run_with_timeout(1, tools["write"], {"text": "hang"}, Surroundings())
 
 
 async def test_an_argument_that_would_be_lost_on_the_way_is_refused(
@@ -158,21 +157,19 @@ async def test_a_server_that_is_gone_was_not_called(tmp_path: Path) -> None:
     assert not isinstance(told.value, OutcomeUnknown)
 
 
-@pytest.mark.parametrize(
-    ("server", "said"),
-    [
+async def test_a_server_that_does_not_start_is_one_clear_line() -> None:
+    """It names the server, and the setting to correct."""
+    server: Any
+    for server, said in [
         (McpServer(command=("/not/there",)), r"'bad' \(/not/there\) can not be used: .*No such"),
         (McpServer(command=(sys.executable, "-c", "")), "Connection closed"),
         (McpServer(url="http://127.0.0.1:9/mcp?key=secret"), r"\(127.0.0.1\) can not be used"),
-    ],
-)
-async def test_a_server_that_does_not_start_is_one_clear_line(server: McpServer, said: str) -> None:
-    """It names the server, and the setting to correct."""
-    with pytest.raises(McpUnavailable, match=f"{said}.*tools.mcp_servers.bad$") as told:
-        await mcp_tools({"bad": server})
+    ]:
+        with pytest.raises(McpUnavailable, match=f"{said}.*tools.mcp_servers.bad$") as told:
+            await mcp_tools({"bad": server})
 
-    assert "\n" not in str(told.value)
-    assert "secret" not in str(told.value)
+        assert "\n" not in str(told.value)
+        assert "secret" not in str(told.value)
 
 
 async def test_without_servers_there_are_no_tools() -> None:
@@ -206,18 +203,15 @@ def call_tool(text: str) -> str:
     return text
 
 
-@pytest.mark.parametrize(
-    ("name", "usable"),
-    [
+def test_a_name_is_one_that_providers_take() -> None:
+    """Letters, digits, ``_`` and ``-``, at most 64 of them."""
+    for name, usable in [
         ("look", "look"),
         ("a.b/c d", "a_b_c_d"),
         ("\N{LATIN SMALL LETTER E WITH ACUTE}t", "_t"),
         ("x" * 64, "x" * 64),
-    ],
-)
-def test_a_name_is_one_that_providers_take(name: str, usable: str) -> None:
-    """Letters, digits, ``_`` and ``-``, at most 64 of them."""
-    assert usable_name(name) == usable
+    ]:
+        assert usable_name(name) == usable
 
 
 def test_long_names_stay_apart() -> None:

@@ -64,9 +64,10 @@ async def test_variables_reach_a_program(
         await mcp_tools({"s": server.setting("other")})
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
+async def test_a_variable_that_is_not_there_is_one_line() -> None:
+    """It names the variable, the server, and the place."""
+    given: Any
+    for given, said in [
         (
             {"env": {"A": "${NOT_SET_AT_ALL}"}},
             "the variable NOT_SET_AT_ALL of its env A is not set",
@@ -75,14 +76,11 @@ async def test_variables_reach_a_program(
         ({"env": {"A": "${input:key}"}}, r"its env A has \$\{input:key\}: only \$\{NAME\} of"),
         ({"cwd": "${NOT_SET_AT_ALL}"}, "the variable NOT_SET_AT_ALL of its cwd"),
         ({"command": "npx -y server"}, "No such program .*: its arguments belong in args"),
-    ],
-)
-async def test_a_variable_that_is_not_there_is_one_line(given: dict[str, Any], said: str) -> None:
-    """It names the variable, the server, and the place."""
-    with pytest.raises(McpUnavailable, match=f"'s' .*{said}.*tools.mcp_servers.s$") as refused:
-        await mcp_tools({"s": {"command": "sh"} | given})
+    ]:
+        with pytest.raises(McpUnavailable, match=f"'s' .*{said}.*tools.mcp_servers.s$") as refused:
+            await mcp_tools({"s": {"command": "sh"} | given})
 
-    assert "\n" not in str(refused.value)
+        assert "\n" not in str(refused.value)
 
 
 async def test_a_header_of_no_variable_is_one_line() -> None:
@@ -111,17 +109,17 @@ SECRET: Mapping[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("where", SECRET)
-def test_a_literal_key_is_known_and_not_part_of_what_is_pinned(where: str) -> None:
+def test_a_literal_key_is_known_and_not_part_of_what_is_pinned() -> None:
     """SE-06: a new key is no other server."""
-    setting = McpServer.model_validate(SECRET[where])
-    text = repr(SECRET[where]).replace(CANARY, "another-key-of-notes-8")
-    other = McpServer.model_validate(eval(text))  # noqa: S307 - what was written above
-    one, two = Server("s", setting), Server("s", other)
+    for where in SECRET:
+        setting = McpServer.model_validate(SECRET[where])
+        text = repr(SECRET[where]).replace(CANARY, "another-key-of-notes-8")
+        other = McpServer.model_validate(eval(text))  # noqa: S307 - what was written above
+        one, two = Server("s", setting), Server("s", other)
 
-    assert CANARY in literal_secrets(setting)
-    assert CANARY not in repr((one.command, one.rest))
-    assert (one.command, one.rest) == (two.command, two.rest)
+        assert CANARY in literal_secrets(setting)
+        assert CANARY not in repr((one.command, one.rest))
+        assert (one.command, one.rest) == (two.command, two.rest)
 
 
 @pytest.mark.parametrize(

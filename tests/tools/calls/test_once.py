@@ -21,14 +21,12 @@ from daruma.tools.calls import (
     Effect,
     JournalEntry,
     Outcome,
-    Turns,
-    Work,
+    WorkspaceTurns,
     call_effect,
     outcome_without_tool,
     run_once,
 )
-from daruma.tools.calls._journal import Settles
-from daruma.tools.calls._once import Asking, question_of
+from daruma.tools.calls._journal import Settles, question_of
 from daruma.tools.context import Context
 from daruma.tools.snapshots import with_snapshots
 
@@ -36,7 +34,7 @@ CALL = a_call(args={"amount": 5, "note": "x" * 500})
 DONE = Outcome("done", "paid")
 
 
-async def make_once(effect: Effect, context: Context, work: Work, ask: Asking) -> Outcome:
+async def make_once(effect: Effect, context: Context, work: Any, ask: Any) -> Outcome:
     """Make the call in its turn, as the node does."""
     snapshots = context.snapshots(effect.workspace or None)
     async with context.turns.turn(effect.workspace, snapshots, context.journal) as turn:
@@ -58,7 +56,7 @@ class Life:
         """The context of the next life."""
         self.number += 1
         journal = self.journals.journal_at(Place("t", "", "1"), str(self.number))
-        return replace(a_context(events=self.events), journal=journal, turns=Turns())
+        return replace(a_context(events=self.events), journal=journal, turns=WorkspaceTurns())
 
     def effect(self, settles: Settles, call: str = "m1:c1") -> Effect:
         return Effect(call, "digest", settles, self.workspace)
@@ -121,24 +119,23 @@ async def test_a_repeatable_call_is_made_again_with_the_same_key() -> None:
     assert (life.settled(), life.asked) == (["again"], [])
 
 
-@pytest.mark.parametrize(
-    ("said", "status", "made"),
-    [("happened", "done", 1), ("unknown", "unknown", 1), ("again", "done", 2)],
-)
-async def test_a_person_says_what_became_of_a_call_that_was_cut_short(
-    said: str, status: str, made: int
-) -> None:
+async def test_a_person_says_what_became_of_a_call_that_was_cut_short() -> None:
     """It is made again only if they say so; their word is on record."""
-    life = Life()
-    with pytest.raises(asyncio.CancelledError):
-        await life.make("ask", dies=True)
-    with pytest.raises(GraphInterrupt):
-        await life.make("ask")
+    for said, status, made in [
+        ("happened", "done", 1),
+        ("unknown", "unknown", 1),
+        ("again", "done", 2),
+    ]:
+        life = Life()
+        with pytest.raises(asyncio.CancelledError):
+            await life.make("ask", dies=True)
+        with pytest.raises(GraphInterrupt):
+            await life.make("ask")
 
-    outcome = await life.make("ask", says=[said])
+        outcome = await life.make("ask", says=[said])
 
-    assert (outcome.status, len(life.worked), life.settled()) == (status, made, [said])
-    assert await life.make("ask") == outcome
+        assert (outcome.status, len(life.worked), life.settled()) == (status, made, [said])
+        assert await life.make("ask") == outcome
 
 
 async def test_the_model_is_told_where_the_policy_says_so() -> None:
@@ -326,9 +323,10 @@ async def effect(name: str, given: Settings | None = None, **args: Any) -> Effec
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "settled"),
-    [
+async def test_a_call_is_settled_by_what_it_can_have_changed() -> None:
+    """Made again, undone and made again, or asked about."""
+    args: Any
+    for name, args, settled in [
         ("plain", {}, "ask"),
         ("writes", {}, "restore"),
         ("same", {}, "again"),
@@ -337,44 +335,37 @@ async def effect(name: str, given: Settings | None = None, **args: Any) -> Effec
         ("run_tests", {}, "restore"),
         ("run_command", {"command": "pytest -x -q"}, "restore"),
         ("run_command", {"command": "make"}, "ask"),  # not confined: it may have done anything
-    ],
-)
-async def test_a_call_is_settled_by_what_it_can_have_changed(
-    name: str, args: dict[str, Any], settled: str
-) -> None:
-    """Made again, undone and made again, or asked about."""
-    found = await effect(name, **args)
+    ]:
+        found = await effect(name, **args)
 
-    assert found
-    assert found.settles == settled
+        assert found
+        assert found.settles == settled
 
 
-@pytest.mark.parametrize(
-    ("name", "args"),
-    [("looks", {}), ("search", {"pattern": "x"}), ("str_replace_editor", {"command": "view"})],
-)
-async def test_what_changes_nothing_is_not_journalled(name: str, args: dict[str, Any]) -> None:
+async def test_what_changes_nothing_is_not_journalled() -> None:
     """It may be made twice, and costs no write."""
-    assert await effect(name, **args) is None
+    args: Any
+    for name, args in [
+        ("looks", {}),
+        ("search", {"pattern": "x"}),
+        ("str_replace_editor", {"command": "view"}),
+    ]:
+        assert await effect(name, **args) is None
 
 
-@pytest.mark.parametrize(
-    ("tools", "settled"),
-    [
+async def test_the_policy_says_whether_a_person_is_asked() -> None:
+    """A rule of the call goes before the setting."""
+    tools: Any
+    for tools, settled in [
         ({"in_doubt": "tell"}, "tell"),
         ({"policy": {"plain": {"decision": "allow", "in_doubt": "tell"}}}, "tell"),
         ({"in_doubt": "tell", "policy": {"pl*": {"decision": "allow", "in_doubt": "ask"}}}, "ask"),
         ({"in_doubt": "tell", "policy": {"plain": "allow"}}, "tell"),
-    ],
-)
-async def test_the_policy_says_whether_a_person_is_asked(
-    tools: dict[str, Any], settled: str
-) -> None:
-    """A rule of the call goes before the setting."""
-    found = await effect("plain", settings(tools=tools))
+    ]:
+        found = await effect("plain", settings(tools=tools))
 
-    assert found
-    assert found.settles == settled
+        assert found
+        assert found.settles == settled
 
 
 async def test_without_snapshots_nothing_can_be_put_back() -> None:

@@ -4,15 +4,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from tests.parts import a_registry, settings
 
 from daruma.state.calls import ToolTask
 from daruma.state.conversation import Clarification
-from daruma.tools.calls import Call, Canonical, Tool, VisibleTools, resolve_call, resolve_calls
-from daruma.tools.calls._resolve import filled, with_arguments
+from daruma.tools.calls import Canonical, Tool, VisibleTools, resolve_calls
+from daruma.tools.calls._answers import Call
+from daruma.tools.calls._resolve import filled, resolve_call, with_arguments
 
 # --- A call goes on with what was known of it, where it is the one that was meant.
 
@@ -35,26 +35,25 @@ def offer(*known: Clarification) -> VisibleTools:
     return VisibleTools(tools, asks=True, resuming=known)
 
 
-@pytest.mark.parametrize(
-    ("args", "whole"),
-    [
+def test_what_the_call_gives_wins() -> None:
+    """One that says something else than was known is given only what it can not do without."""
+    args: Any
+    whole: Any
+    for args, whole in [
         ({}, {"title": "Milk", "notes": "cold"}),
         ({"date": DAY}, {"title": "Milk", "notes": "cold", "reminder_date": DAY}),
         ({"title": "Milk", "date": DAY}, {"title": "Milk", "notes": "cold", "reminder_date": DAY}),
         ({"title": "Eggs", "date": DAY}, {"title": "Eggs", "reminder_date": DAY}),
         ({"notes": "warm"}, {"title": "Milk", "notes": "warm"}),
-    ],
-)
-def test_what_the_call_gives_wins(args: dict[str, Any], whole: dict[str, Any]) -> None:
-    """One that says something else than was known is given only what it can not do without."""
-    found = filled("create_reminder", args, offer(MILK))
+    ]:
+        call, continues = filled("create_reminder", args, offer(MILK))
 
-    assert (found.call.args, found.continues) == (whole, "m:1")
+        assert (call.args, continues) == (whole, "m:1")
 
 
 def test_a_call_of_another_tool_is_left_alone() -> None:
     """As is any call where nothing is known."""
-    assert filled("create_todo", {"title": "a"}, offer(MILK)).call.args == {"title": "a"}
+    assert filled("create_todo", {"title": "a"}, offer(MILK))[0].args == {"title": "a"}
     assert filled("create_reminder", {}, offer(), "m:9") == (
         (("create_reminder", {}, (), ())),
         "m:9",
@@ -63,10 +62,10 @@ def test_a_call_of_another_tool_is_left_alone() -> None:
 
 def test_a_call_by_the_name_it_was_promoted_from_goes_on() -> None:
     """What is known makes a scheduled task of the todo, as it did before."""
-    found = filled("create_todo", {"title": "Milk"}, offer(TIMED))
+    call, _ = filled("create_todo", {"title": "Milk"}, offer(TIMED))
 
-    assert found.call.name == "create_schedule_task"
-    assert found.call.args == {"title": "Milk", "due_time": "09:00"}
+    assert call.name == "create_schedule_task"
+    assert call.args == {"title": "Milk", "due_time": "09:00"}
 
 
 def test_no_two_calls_go_on_with_the_same() -> None:
@@ -117,9 +116,11 @@ def become(args: dict[str, Any] | str, *, asks: bool = True, **given: Any) -> To
     return task
 
 
-@pytest.mark.parametrize(
-    ("args", "missing", "question"),
-    [
+def test_what_is_missing_is_asked_for() -> None:
+    """CO-01: missing, blank or in doubt; what is there is mended and canonical."""
+    args: Any
+    missing: Any
+    for args, missing, question in [
         ({"name": "Ann", "seats": 2}, ("day",), "On which day?"),
         ({"seats": 2}, ("day", "name"), "On which day? For whom?"),
         ({"name": "Ann", "seats": "2"}, ("day",), "On which day?"),
@@ -127,25 +128,24 @@ def become(args: dict[str, Any] | str, *, asks: bool = True, **given: Any) -> To
         (WHOLE | {"name": None}, ("name",), "For whom?"),
         (WHOLE | {"day": "soon"}, ("day",), "On which day? ('soon' leaves it open.)"),
         ('{"name": "Ann", "seats": 2,}', ("day",), "On which day?"),
-    ],
-)
-def test_what_is_missing_is_asked_for(args: Any, missing: tuple[str, ...], question: str) -> None:
-    """CO-01: missing, blank or in doubt; what is there is mended and canonical."""
-    task = become(args)
+    ]:
+        task = become(args)
 
-    assert (task.status, task.missing, task.reason) == ("lacking", missing, question)
-    assert task.args == {key: value for key, value in WHOLE.items() if key not in missing}
+        assert (task.status, task.missing, task.reason) == ("lacking", missing, question)
+        assert task.args == {key: value for key, value in WHOLE.items() if key not in missing}
 
 
-@pytest.mark.parametrize(
-    "args",
-    [{"name": "Ann"}, {"name": "Ann", "seats": "many"}, {"name": "Ann", "seats": 2, "colour": 1}],
-)
-def test_what_does_not_fit_for_another_reason_is_not_asked_for(args: dict[str, Any]) -> None:
+def test_what_does_not_fit_for_another_reason_is_not_asked_for() -> None:
     """It is for the model to mend."""
-    task = become(args)
+    args: Any
+    for args in [
+        {"name": "Ann"},
+        {"name": "Ann", "seats": "many"},
+        {"name": "Ann", "seats": 2, "colour": 1},
+    ]:
+        task = become(args)
 
-    assert (task.status, task.problem) == ("failed", "invalid_args")
+        assert (task.status, task.problem) == ("failed", "invalid_args")
 
 
 def test_what_is_whole_runs() -> None:
@@ -245,13 +245,13 @@ def test_a_known_call_is_ready() -> None:
     assert (task.name_resolution, task.status, task.args) == ("exact", "ready", {"text": "x"})
 
 
-@pytest.mark.parametrize(("name", "resolution"), [("nope", "unknown"), ("", "missing")])
-def test_an_unknown_call_fails_and_says_what_there_is(name: str, resolution: str) -> None:
+def test_an_unknown_call_fails_and_says_what_there_is() -> None:
     """TL-04 and TL-12."""
-    (task,) = tasks(message((name, "c1")))
+    for name, resolution in [("nope", "unknown"), ("", "missing")]:
+        (task,) = tasks(message((name, "c1")))
 
-    assert (task.status, task.name_resolution) == ("failed", resolution)
-    assert "there are: shout" in task.reason
+        assert (task.status, task.name_resolution) == ("failed", resolution)
+        assert "there are: shout" in task.reason
 
 
 def test_what_is_not_shown_can_not_be_called() -> None:
@@ -275,42 +275,41 @@ def test_an_unknown_call_that_can_not_be_read_says_so_first() -> None:
     assert called("nope", {}).problem == "tool_not_found"
 
 
-@pytest.mark.parametrize(
-    ("name", "how"),
-    [
+def test_a_name_that_is_meant_resolves() -> None:
+    """TL-04: what was requested stays on record."""
+    for name, how in [
         ("shout", "exact"),
         ("Shout", "normalized"),
         ("functions.shout", "normalized"),
         ("cry", "alias"),
-    ],
-)
-def test_a_name_that_is_meant_resolves(name: str, how: str) -> None:
-    """TL-04: what was requested stays on record."""
-    task = called(name, {"text": "x"}, name_aliases={"cry": "shout"})
+    ]:
+        task = called(name, {"text": "x"}, name_aliases={"cry": "shout"})
 
-    assert (task.name, task.name_resolution, task.status) == ("shout", how, "ready")
-    assert task.requested_name == name
+        assert (task.name, task.name_resolution, task.status) == ("shout", how, "ready")
+        assert task.requested_name == name
 
 
-@pytest.mark.parametrize("name", ["hidden", "Hidden", "functions.hidden", "secret"])
-def test_a_hidden_tool_is_not_called_by_any_name(name: str) -> None:
+def test_a_hidden_tool_is_not_called_by_any_name() -> None:
     """TL-06: not through alias or normalisation either."""
-    task = called(name, {"text": "x"}, name_aliases={"secret": "hidden"})
+    for name in ["hidden", "Hidden", "functions.hidden", "secret"]:
+        task = called(name, {"text": "x"}, name_aliases={"secret": "hidden"})
 
-    assert task.status == "failed"
-    assert "there are: shout, count" in task.reason
+        assert task.status == "failed"
+        assert "there are: shout, count" in task.reason
 
 
-@pytest.mark.parametrize(
-    "raw",
-    ["{'text': 'x'}", '```json\n{"text": "x"}\n```', '{"text": "x",}', '"{\\"text\\": \\"x\\"}"'],
-)
-def test_rules_repair_what_is_certain(raw: str) -> None:
+def test_rules_repair_what_is_certain() -> None:
     """TL-10: no model is asked."""
-    task = called("shout", raw)
+    for raw in [
+        "{'text': 'x'}",
+        '```json\n{"text": "x"}\n```',
+        '{"text": "x",}',
+        '"{\\"text\\": \\"x\\"}"',
+    ]:
+        task = called("shout", raw)
 
-    assert (task.args, task.status, task.repaired_by) == ({"text": "x"}, "ready", "rules")
-    assert task.rungs
+        assert (task.args, task.status, task.repaired_by) == ({"text": "x"}, "ready", "rules")
+        assert task.rungs
 
 
 def test_rules_make_arguments_fit() -> None:
@@ -347,29 +346,29 @@ def test_nothing_of_an_answer_that_was_cut_off_runs() -> None:
     assert [(t.status, t.problem) for t in tasks(answer)] == [("failed", "cut_off")]
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "problem"),
-    [
+def test_what_a_model_may_repair_waits_for_it() -> None:
+    """TL-08 and TL-09; without attempts it has failed."""
+    args: Any
+    for name, args, problem in [
         ("nope", {"text": "x"}, "tool_not_found"),
         ("hidden", {"text": "x"}, "tool_not_in_profile"),
         ("nope", "nonsense", "tool_not_found"),
         ("shout", "nonsense", "invalid_json"),
         ("shout", {"words": "x"}, "invalid_args"),
         ("shout", {"text": "x" * 2000}, "too_large"),
-    ],
-)
-def test_what_a_model_may_repair_waits_for_it(name: str, args: Any, problem: str) -> None:
-    """TL-08 and TL-09; without attempts it has failed."""
-    attempts: dict[str, Any] = {"name_repair_attempts": 1, "call_repair_attempts": 1}
-    attempts |= {"max_argument_bytes": 1024}
-    call = Call(id="c1", name=name, args=args, raw="x" * 2000 if problem == "too_large" else "")
-    if isinstance(args, str):
-        call = Call(id="c1", name=name, args=None, raw=args)
+    ]:
+        attempts: dict[str, Any] = {"name_repair_attempts": 1, "call_repair_attempts": 1}
+        attempts |= {"max_argument_bytes": 1024}
+        call = Call(id="c1", name=name, args=args, raw="x" * 2000 if problem == "too_large" else "")
+        if isinstance(args, str):
+            call = Call(id="c1", name=name, args=None, raw=args)
 
-    task = resolve_call(call, "m1", offer_resolution(**attempts))
+        task = resolve_call(call, "m1", offer_resolution(**attempts))
 
-    assert (task.status, task.problem) == ("repairable", problem)
-    assert resolve_call(call, "m1", offer_resolution(max_argument_bytes=1024)).status == "failed"
+        assert (task.status, task.problem) == ("repairable", problem)
+        assert (
+            resolve_call(call, "m1", offer_resolution(max_argument_bytes=1024)).status == "failed"
+        )
 
 
 def test_a_missing_name_is_not_guessed() -> None:
@@ -391,37 +390,31 @@ def test_nothing_is_checked_where_the_schema_is_not() -> None:
     assert called("shout", {"words": "x"}, validate_schema=False).status == "ready"
 
 
-@pytest.mark.parametrize(
-    ("rule", "status", "reason"),
-    [
+def test_the_policy_decides_on_what_is_known() -> None:
+    """TL-12: deny, allow, confirm."""
+    rule: Any
+    for rule, status, reason in [
         ("allow", "ready", ""),
         ("confirm", "awaiting", ""),
         ("deny", "failed", "denied by policy: shout is not allowed here"),
         ({"decision": "deny", "reason": "too loud"}, "failed", "denied by policy: too loud"),
-    ],
-)
-def test_the_policy_decides_on_what_is_known(rule: Any, status: str, reason: str) -> None:
-    """TL-12: deny, allow, confirm."""
-    (task,) = tasks(message(("shout", "c1")), shout=rule)
+    ]:
+        (task,) = tasks(message(("shout", "c1")), shout=rule)
 
-    assert (task.status, task.reason) == (status, reason)
+        assert (task.status, task.reason) == (status, reason)
 
 
-@pytest.mark.parametrize(
-    ("rule", "effect"),
-    [
+def test_a_required_approval_blocks_unless_told_otherwise() -> None:
+    """TL-13."""
+    rule: Any
+    for rule, effect in [
         ({"required": False}, "continue"),
         ({"required": True}, "block"),
         ({"required": True, "deny_effect": "continue"}, "continue"),
-    ],
-)
-def test_a_required_approval_blocks_unless_told_otherwise(
-    rule: dict[str, Any], effect: str
-) -> None:
-    """TL-13."""
-    (task,) = tasks(message(("shout", "c1")), shout={"decision": "confirm"} | rule)
+    ]:
+        (task,) = tasks(message(("shout", "c1")), shout={"decision": "confirm"} | rule)
 
-    assert task.deny_effect == effect
+        assert task.deny_effect == effect
 
 
 def test_arguments_that_do_not_fit_never_reach_a_person() -> None:
@@ -500,34 +493,32 @@ def test_a_number_that_can_not_be_stored_is_not_made_of_its_text() -> None:
     assert (task.status, task.problem, task.args) == ("failed", "invalid_args", {})
 
 
-@pytest.mark.parametrize("text", ["é" * 800, "x" * 1600])
-def test_arguments_are_measured_in_bytes(text: str) -> None:
+def test_arguments_are_measured_in_bytes() -> None:
     """Whether they were read or not."""
-    raw = '{"text": "' + text + '"}'
-    made = Call(id="c1", name="shout", args={"text": text}, raw=raw)
+    for text in ["é" * 800, "x" * 1600]:
+        raw = '{"text": "' + text + '"}'
+        made = Call(id="c1", name="shout", args={"text": text}, raw=raw)
 
-    task = resolve_call(made, "m1", offer_resolution(max_argument_bytes=1024))
+        task = resolve_call(made, "m1", offer_resolution(max_argument_bytes=1024))
 
-    assert (task.status, task.problem) == ("failed", "too_large")
+        assert (task.status, task.problem) == ("failed", "too_large")
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
+def test_a_schema_that_can_not_be_read_is_no_obstacle() -> None:
+    """TL-12: other servers' patterns, for one, are JavaScript's; the tool itself will say."""
+    schema: Any
+    for schema in [
         {"pattern": "\\p{L}+"},
         {"type": "text"},
         {"minLength": "one"},
         {"type": 3},
         {"$ref": "#/nowhere"},
         {"$ref": "#/properties/text"},
-    ],
-)
-def test_a_schema_that_can_not_be_read_is_no_obstacle(schema: dict[str, Any]) -> None:
-    """TL-12: other servers' patterns, for one, are JavaScript's; the tool itself will say."""
-    odd = Tool("odd", "", {"type": "object", "properties": {"text": schema}}, unused)
-    made = Call(id="c1", name="odd", args={"text": "x"}, raw="")
+    ]:
+        odd = Tool("odd", "", {"type": "object", "properties": {"text": schema}}, unused)
+        made = Call(id="c1", name="odd", args={"text": "x"}, raw="")
 
-    assert resolve_call(made, "m1", VisibleTools((odd,))).status == "ready"
-    assert resolve_call(
-        replace(made, args=None, raw='{"text": "x",}'), "m1", VisibleTools((odd,))
-    ).reason
+        assert resolve_call(made, "m1", VisibleTools((odd,))).status == "ready"
+        assert resolve_call(
+            replace(made, args=None, raw='{"text": "x",}'), "m1", VisibleTools((odd,))
+        ).reason

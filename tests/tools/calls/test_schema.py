@@ -57,9 +57,11 @@ def test_what_fits_is_what_fits_a_validator(schema: dict[str, Any], value: Any) 
     assert (SchemaCheck(schema).problem_of(value) is None) == fits
 
 
-@pytest.mark.parametrize(
-    ("value", "problem"),
-    [
+def test_the_same_check_says_it_of_one_value_after_the_other() -> None:
+    """What was found of one is nothing that is said of the next."""
+    value: Any
+    problem: Any
+    for value, problem in [
         ({"number": 1, "text": "a"}, None),
         ({"number": True}, "$.number: True is not of type 'integer'"),
         ({"text": "a"}, "$: 'number' is a required property"),
@@ -67,31 +69,26 @@ def test_what_fits_is_what_fits_a_validator(schema: dict[str, Any], value: Any) 
             {"number": 1, "more": 2},
             "$: Additional properties are not allowed ('more' was unexpected)",
         ),
-    ],
-)
-def test_the_same_check_says_it_of_one_value_after_the_other(
-    value: dict[str, Any], problem: str | None
-) -> None:
-    """What was found of one is nothing that is said of the next."""
-    check = SchemaCheck(PLAIN)
+    ]:
+        check = SchemaCheck(PLAIN)
+        check.problem_of({})
 
-    assert [check.problem_of(each) for each in ({}, value, value)][1:] == [problem, problem]
+        assert [check.problem_of(value), check.problem_of(value)] == [problem, problem]
 
 
-@pytest.mark.parametrize(
-    ("said", "value"),
-    [
+def test_what_is_said_beside_a_type_is_heard() -> None:
+    """It is not seen at first sight."""
+    said: Any
+    value: Any
+    for said, value in [
         ({"type": "string", "enum": ["a"]}, "b"),
         ({"type": "string", "minLength": 2}, "b"),
         ({"type": "integer", "minimum": 5}, 4),
         ({"type": "number", "not": {"const": 0}}, 0),
-    ],
-)
-def test_what_is_said_beside_a_type_is_heard(said: dict[str, Any], value: object) -> None:
-    """It is not seen at first sight."""
-    check = SchemaCheck({"type": "object", "properties": {"a": said}})
+    ]:
+        check = SchemaCheck({"type": "object", "properties": {"a": said}})
 
-    assert (check.problem_of({"a": value}) or "").startswith("$.a: ")
+        assert (check.problem_of({"a": value}) or "").startswith("$.a: ")
 
 
 class Cat(BaseModel):
@@ -132,47 +129,42 @@ CAUSES: dict[str, tuple[type[BaseModel], dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", CAUSES)
-def test_the_cause_is_named_and_not_what_another_form_wants(what: str) -> None:
+def test_the_cause_is_named_and_not_what_another_form_wants() -> None:
     """TL-12: a model that is told of the wrong field mends the wrong one."""
-    model, pet, said = CAUSES[what]
-    problem = SchemaCheck(model.model_json_schema()).problem_of({"pet": pet})
+    for model, pet, said in CAUSES.values():
+        problem = SchemaCheck(model.model_json_schema()).problem_of({"pet": pet})
 
-    assert problem is not None
-    assert problem.startswith(said)
+        assert problem is not None
+        assert problem.startswith(said)
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "said"),
-    [
+def test_all_types_that_are_possible_are_named() -> None:
+    """Rather than that none of some schemas fits, which a model does not see by name."""
+    value: Any
+    for field, value, said in [
         ("when", "soon", "$.when: 'soon' is not of type 'integer' or 'null'"),
         ("tags", 1, "$.tags: 1 is not of type 'array' or 'string'"),
         ("tags", [1], "$.tags[0]: 1 is not of type 'string'"),
-    ],
-)
-def test_all_types_that_are_possible_are_named(field: str, value: Any, said: str) -> None:
-    """Rather than that none of some schemas fits, which a model does not see by name."""
-    given = {"pet": {"kind": "cat", "lives": 9}, field: value}
+    ]:
+        given = {"pet": {"kind": "cat", "lives": 9}, field: value}
 
-    assert SchemaCheck(Visit.model_json_schema()).problem_of(given) == said
+        assert SchemaCheck(Visit.model_json_schema()).problem_of(given) == said
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
+def test_a_schema_that_can_not_be_read_is_told_apart() -> None:
+    """Every time: that a value does not fit it would be a lie."""
+    schema: Any
+    for schema in [
         {"type": "object", "properties": {"a": {"type": "no such"}}},
         {"type": "object", "properties": {"a": {"pattern": "(?<x>"}}},
         {"type": "object", "required": True},
         {"type": "object", "properties": 7},
-    ],
-)
-def test_a_schema_that_can_not_be_read_is_told_apart(schema: dict[str, Any]) -> None:
-    """Every time: that a value does not fit it would be a lie."""
-    check = SchemaCheck(schema)
+    ]:
+        check = SchemaCheck(schema)
 
-    for _ in range(2):
-        with pytest.raises(SchemaUnreadable):
-            check.problem_of({"a": "b"})
+        for _ in range(2):
+            with pytest.raises(SchemaUnreadable):
+                check.problem_of({"a": "b"})
 
 
 # --- A schema in few bytes is valid text and of use.
@@ -204,29 +196,25 @@ HANGING: dict[str, tuple[dict[str, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", HANGING)
-def test_no_schema_takes_endless_time(name: str) -> None:
+def test_no_schema_takes_endless_time() -> None:
     """SE-07: an MCP server writes the schema, a model the value; what is not checked, fits."""
-    schema, value = HANGING[name]
-    try:
-        assert SchemaCheck(schema).problem_of(value) is None
-    except SchemaUnreadable:
-        assert "references" in name or "keys" in name
+    for name, (schema, value) in HANGING.items():
+        try:
+            assert SchemaCheck(schema).problem_of(value) is None
+        except SchemaUnreadable:
+            assert "references" in name or "keys" in name
 
 
-@pytest.mark.parametrize(
-    ("pattern", "value", "fits"),
-    [
+def test_usual_patterns_are_checked() -> None:
+    """Of texts of a usual length."""
+    for pattern, value, fits in [
         (r"^\d{4}-\d{2}-\d{2}$", "2026-01-02", True),
         (r"^\d{4}-\d{2}-\d{2}$", "tomorrow", False),
         (r"^[^@\s]+@[^@\s]+$", "me@example.org", True),
         (r"^[^@\s]+@[^@\s]+$", "me", False),
         (r"^(?:https?|ftp)://", "gopher://x", False),
-    ],
-)
-def test_usual_patterns_are_checked(pattern: str, value: str, fits: bool) -> None:
-    """Of texts of a usual length."""
-    assert (SchemaCheck({"pattern": pattern}).problem_of(value) is None) == fits
+    ]:
+        assert (SchemaCheck({"pattern": pattern}).problem_of(value) is None) == fits
 
 
 @pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef"])
@@ -300,9 +288,11 @@ NULL = {"type": "null"}
 A = {"$ref": "#/$defs/A"}
 
 
-@pytest.mark.parametrize(
-    ("loose", "tight"),
-    [
+def test_an_object_that_lists_its_keys_is_closed() -> None:
+    """TL-07: at every depth, and what is referred to as well."""
+    loose: Any
+    tight: Any
+    for loose, tight in [
         (obj(x=TEXT), closed(x=TEXT)),
         (obj(), closed()),
         (obj(x=obj(y=TEXT)), closed(x=closed(y=TEXT))),
@@ -315,16 +305,14 @@ A = {"$ref": "#/$defs/A"}
             {**closed(x=A, y={"anyOf": [A, NULL]}), "$defs": {"A": closed()}},
         ),
         ({**A, "$defs": {"A": obj()}}, {**A, "$defs": {"A": closed()}}),
-    ],
-)
-def test_an_object_that_lists_its_keys_is_closed(loose: Schema, tight: Schema) -> None:
-    """TL-07: at every depth, and what is referred to as well."""
-    assert strict(loose) == tight
+    ]:
+        assert strict(loose) == tight
 
 
-@pytest.mark.parametrize(
-    "open_",
-    [
+def test_what_another_part_of_the_schema_judges_stays_open() -> None:
+    """TL-07: one half of an ``allOf`` must not refuse what the other half asks for."""
+    open_: Any
+    for open_ in [
         obj(x=TEXT) | {"additionalProperties": True},
         obj(x=TEXT) | {"additionalProperties": TEXT},
         *(obj(x=TEXT) | {keyword: [obj(y=TEXT)]} for keyword in ("allOf", "anyOf", "oneOf")),
@@ -336,11 +324,8 @@ def test_an_object_that_lists_its_keys_is_closed(loose: Schema, tight: Schema) -
         {"$defs": {"A": obj(x=TEXT)}, "not": A, **obj(y=TEXT)},
         obj(x=TEXT) | {"allOf": [{"$ref": "#/properties/x"}]},
         obj(x=TEXT) | {"$id": "https://example.org/x"},
-    ],
-)
-def test_what_another_part_of_the_schema_judges_stays_open(open_: Schema) -> None:
-    """TL-07: one half of an ``allOf`` must not refuse what the other half asks for."""
-    assert strict(open_) == open_
+    ]:
+        assert strict(open_) == open_
 
 
 def test_a_shared_schema_is_left_open_when_one_user_of_it_adds_keys() -> None:
@@ -358,27 +343,26 @@ def test_two_kinds_of_object_to_choose_from_stay_open() -> None:
     assert strict(loose) == loose | {"additionalProperties": False}
 
 
-@pytest.mark.parametrize("schema", [{}, {"type": "object"}])
-def test_an_object_that_lists_nothing_takes_anything_still(schema: Schema) -> None:
+def test_an_object_that_lists_nothing_takes_anything_still() -> None:
     """Providers refuse a schema without ``properties``; with an empty one it must not be closed."""
-    expected = {"type": "object", "properties": {}, "additionalProperties": True}
+    schema: Any
+    for schema in [{}, {"type": "object"}]:
+        expected = {"type": "object", "properties": {}, "additionalProperties": True}
 
-    assert strict(schema) == expected
+        assert strict(schema) == expected
 
 
-@pytest.mark.parametrize(
-    "odd",
-    [
+def test_a_broken_schema_raises_nothing() -> None:
+    """It is the tool's own fault, and said elsewhere."""
+    odd: Any
+    for odd in [
         {"properties": None},
         {"properties": {"x": True}, "items": [1]},
         obj(x={"prefixItems": 3, "anyOf": None}),
         {"$defs": [], "$ref": 4},
         {"allOf": {}, "properties": {"x": {"type": ["string", "null"]}}},
-    ],
-)
-def test_a_broken_schema_raises_nothing(odd: Schema) -> None:
-    """It is the tool's own fault, and said elsewhere."""
-    assert strict(strict(odd)) == strict(odd)
+    ]:
+        assert strict(strict(odd)) == strict(odd)
 
 
 class Inner(BaseModel):

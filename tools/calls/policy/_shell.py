@@ -330,14 +330,14 @@ def _filled(rest: Words, command: Words) -> Words:
 
 def _lines_in(command: Words) -> Iterator[str]:
     """Yield what may be read as a line: an argument, all of them, an option's with all behind."""
-    yield from (text for text in (*command[1:], " ".join(command[1:])) if not _is_plain(text))
+    yield from (
+        text
+        for text in (*command[1:], " ".join(command[1:]))
+        if not (_PLAIN.fullmatch(text) is not None)
+    )
     for at, word in enumerate(command):
         if glued := _GLUED.fullmatch(word):
             yield " ".join([glued[1] or glued[2], *command[at + 1 :]])
-
-
-def _is_plain(text: str) -> bool:
-    return _PLAIN.fullmatch(text) is not None
 
 
 def _reads_input(command: Words) -> bool:

@@ -244,7 +244,10 @@ def _fit_array(value: list[Any], choice: Schema, root: Schema) -> Fitted:
     items = [
         fitted(each, first[n] if n < len(first) else rest, root) for n, each in enumerate(value)
     ]
-    return Fitted([each.value for each in items], _rungs(items))
+    return Fitted(
+        [each.value for each in items],
+        tuple(dict.fromkeys(rung for each in items for rung in each.rungs)),
+    )
 
 
 def _fit_object(value: Mapping[str, Any], choice: Schema, root: Schema) -> Fitted:
@@ -270,10 +273,6 @@ def _left_out(key: str, choice: Schema, root: Schema) -> bool:
     return not any(_takes_type(None, each) for each in variants(properties(choice)[key], root))
 
 
-def _rungs(items: list[Fitted]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(rung for each in items for rung in each.rungs))
-
-
 # --- A call inside the arguments of a call: its own arguments are what was meant.
 
 
@@ -294,10 +293,7 @@ def unwrapped(args: Mapping[str, Any], tool: Tool) -> dict[str, Any] | None:
     name = args[names[0]] if names else tool.name
     if not isinstance(name, str) or same_word(name) != same_word(tool.name):
         raise Unreadable(f"the arguments hold a call of another tool, {name!r:.60}")
-    return _object_within(args[inside[0]])
-
-
-def _object_within(value: Any) -> dict[str, Any] | None:
+    value = args[inside[0]]
     decoded = CONVERSIONS["object"](value)
     found = decoded[0] if decoded else value
     return found if isinstance(found, dict) else None
