@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from math import isfinite
@@ -26,7 +26,6 @@ from daruma.state.steps import (
 from daruma.state.text import DEEPEST, LARGEST, SMALLEST, is_blank, storable_text, unstorable_part
 from daruma.state.usage import Failover, sound_usage
 from daruma.tools.calls._answer_text import written_calls
-from daruma.tools.calls._notations import WrittenCall
 
 # --- The calls of a streamed answer as the model sent them, where they are not what was read. Pure.
 
@@ -105,14 +104,23 @@ def with_text_calls(message: AIMessage, visible: Collection[str]) -> AIMessage:
         return message
     written = written_calls(message.text, visible)
     if all(call.args is not None for call in written):
-        changes: dict[str, Any] = {
-            "tool_calls": [
-                {"type": "tool_call", "name": call.name, "args": call.args, "id": None}
-                for call in written
-            ]
-        }
+        calls: list[Any] = [
+            {"type": "tool_call", "name": call.name, "args": call.args, "id": None}
+            for call in written
+        ]
+        changes = {"tool_calls": calls}
     else:  # one list keeps their order
-        changes = {"invalid_tool_calls": [_unread(call) for call in written]}
+        calls = [
+            {
+                "type": "invalid_tool_call",
+                "name": call.name,
+                "args": call.raw or "{}",
+                "id": None,
+                "error": _DOUBT + call.doubt if call.doubt else None,
+            }
+            for call in written
+        ]
+        changes = {"invalid_tool_calls": calls}
     return message.model_copy(update=changes) if written else message
 
 
@@ -120,17 +128,12 @@ _DOUBT: Final = "in doubt: "
 """How what LangChain has for errors begins where a call is in doubt."""
 
 
-def _unread(call: WrittenCall) -> dict[str, Any]:
-    error = _DOUBT + call.doubt if call.doubt else None
-    raw = call.raw or "{}"
-    return {"type": "invalid_tool_call", "name": call.name, "args": raw, "id": None, "error": error}
-
-
 def with_own_ids(message: AIMessage, message_id: str) -> AIMessage:
     """Return a model's message under an id of ours, every call in it with an id that is its own.
 
     Servers repeat ids from one answer to the next, and within one: a history keyed by them would
-    lose messages. An id that a person could not name safely is not kept.
+    lose messages. An id that a person could not name safely is not kept. A call whose arguments can
+    not be stored is one that was not read.
     """
     calls = (*message.tool_calls, *message.invalid_tool_calls)
     seen: set[str] = set()
@@ -145,66 +148,47 @@ def with_own_ids(message: AIMessage, message_id: str) -> AIMessage:
     readable = [named(dict(call)) for call in message.tool_calls]
     unreadable = [named(dict(call)) for call in message.invalid_tool_calls]
     bad = [call for call in readable if unstorable_part(call["args"])]
+    for call in bad:
+        try:
+            text = json.dumps(call["args"])
+        except RecursionError:
+            text = ""
+        unreadable.append({**call, "type": "invalid_tool_call", "args": text, "error": None})
     changes = {
         "id": message_id,
         "tool_calls": [call for call in readable if call not in bad],
-        "invalid_tool_calls": [*unreadable, *map(_as_text, bad)],
+        "invalid_tool_calls": unreadable,
     }
     return message.model_copy(update=changes)
 
 
-def _as_text(call: dict[str, Any]) -> dict[str, Any]:
-    """Return a call whose arguments can not be stored as one that was not read."""
-    try:
-        text = json.dumps(call["args"])
-    except RecursionError:
-        text = ""
-    return {**call, "type": "invalid_tool_call", "args": text, "error": None}
-
-
 def calls_of(message: AIMessage) -> tuple[Call, ...]:
     """Return the calls in the order in which the model made them, readable or not."""
-    readable = [_readable_call(dict(call)) for call in message.tool_calls]
-    unreadable = [_unreadable_call(dict(call)) for call in message.invalid_tool_calls]
+    readable, unreadable = [], []
+    for good in message.tool_calls:
+        args = good["args"] if isinstance(good.get("args"), dict) else {}
+        readable.append(Call(str(good["id"]), good.get("name") or "", args, _written(args)))
+    for bad in message.invalid_tool_calls:
+        raw, error = bad.get("args"), bad.get("error") or ""
+        doubt = error.removeprefix(_DOUBT) if error.startswith(_DOUBT) else ""
+        raw = raw if isinstance(raw, str) else ""
+        unreadable.append(Call(str(bad["id"]), bad.get("name") or "", None, raw, doubt))
     if not readable or not unreadable:
         return (*readable, *unreadable)
-    return tuple(_in_order(message, readable, unreadable))
-
-
-def _in_order(message: AIMessage, readable: list[Call], unreadable: list[Call]) -> Iterator[Call]:
     # LangChain keeps the two kinds apart; only what the provider sent tells how they were mixed.
-    for sent in _as_sent(message):
-        if unreadable and sent == (unreadable[0].name, unreadable[0].raw):
-            yield unreadable.pop(0)
+    calls: list[Call] = []
+    for sent in message.additional_kwargs.get("tool_calls") or []:
+        function = (sent.get("function") if isinstance(sent, dict) else None) or {}
+        told = function.get("name") or "", function.get("arguments") or ""
+        if unreadable and told == (unreadable[0].name, unreadable[0].raw):
+            calls.append(unreadable.pop(0))
         elif readable:
-            yield readable.pop(0)
-    yield from (*readable, *unreadable)
-
-
-def _as_sent(message: AIMessage) -> list[tuple[str, str]]:
-    sent = message.additional_kwargs.get("tool_calls") or []
-    functions = [call.get("function") or {} for call in sent if isinstance(call, dict)]
-    return [(each.get("name") or "", each.get("arguments") or "") for each in functions]
-
-
-def _readable_call(call: dict[str, Any]) -> Call:
-    args = call["args"] if isinstance(call.get("args"), dict) else {}
-    return Call(id=call["id"], name=call.get("name") or "", args=args, raw=_written(args))
+            calls.append(readable.pop(0))
+    return (*calls, *readable, *unreadable)
 
 
 _written: Final = json.JSONEncoder(ensure_ascii=False, default=str).encode
 """What ``json.dumps`` makes anew for each call."""
-
-
-def _unreadable_call(call: dict[str, Any]) -> Call:
-    raw, error = call.get("args"), call.get("error") or ""
-    return Call(
-        id=call["id"],
-        name=call.get("name") or "",
-        args=None,
-        raw=raw if isinstance(raw, str) else "",
-        doubt=error.removeprefix(_DOUBT) if error.startswith(_DOUBT) else "",
-    )
 
 
 # --- An answer as it can be stored, whatever its provider put into it (DU-05). Pure.
@@ -257,11 +241,14 @@ def limit_calls(message: AIMessage, limit: int | None) -> tuple[AIMessage, LeftO
         return message, None
     calls = calls_of(message)
     kept = {call.id for call in calls[:limit]}
-    omitted = calls[limit:]
+    omitted, content = calls[limit:], message.content
+    if isinstance(content, list):  # some providers repeat their calls there
+        gone = {call.id for call in omitted}
+        content = [p for p in content if not (isinstance(p, dict) and p.get("id") in gone)]
     changes = {
         "tool_calls": [call for call in message.tool_calls if call["id"] in kept],
         "invalid_tool_calls": [call for call in message.invalid_tool_calls if call["id"] in kept],
-        "content": _kept_content(message.content, {call.id for call in omitted}),
+        "content": content,
         # What the provider sent stands here too.
         "additional_kwargs": {
             k: v for k, v in message.additional_kwargs.items() if k != "tool_calls"
@@ -278,12 +265,6 @@ def limit_calls(message: AIMessage, limit: int | None) -> tuple[AIMessage, LeftO
         ),
     )
     return message.model_copy(update=changes), left_out
-
-
-def _kept_content(content: Any, omitted: set[str]) -> Any:
-    if not isinstance(content, list):
-        return content
-    return [p for p in content if not (isinstance(p, dict) and p.get("id") in omitted)]
 
 
 # --- The audit of an answer: what was changed or left out between its words and what runs. Pure.
@@ -347,27 +328,20 @@ def unusable_answer(message: AIMessage, node: str, asked: int = 1) -> Failure | 
     Its ``original_error`` is a name of :data:`daruma.state.failure.UNUSABLE`. A refusal that comes
     as ordinary text can not be told from an answer.
     """
-    if found := _wrong(message, asked):
-        what, said = found
-        return Failure(code="llm_failure", node=node, message=said, original_error=what)
-    return None
-
-
-def _wrong(message: AIMessage, asked: int) -> tuple[str, str] | None:
-    if refused := message.additional_kwargs.get("refusal"):
-        return "refusal", f"the model refused: {storable_text(str(refused))[:300]}"
-    if reason := cut_off_reason(message):
-        return "answer_cut_off", f"the model's answer was cut off ({reason})"
-    if is_blank(message.text):
-        but = " but its reasoning" if _reasons(message) else ""
+    more = message.additional_kwargs
+    if refused := more.get("refusal"):
+        what, said = "refusal", f"the model refused: {storable_text(str(refused))[:300]}"
+    elif reason := cut_off_reason(message):
+        what, said = "answer_cut_off", f"the model's answer was cut off ({reason})"
+    elif is_blank(message.text):
+        parts = message.content if isinstance(message.content, list) else ()
+        kinds = {part.get("type") for part in parts if isinstance(part, dict)}
+        thought = kinds & {"reasoning", "thinking", "redacted_thinking"}
+        reasons = thought or more.get("reasoning_content") or more.get("reasoning")
+        but = " but its reasoning" if reasons else ""
         said = f"the model answered nothing{but} (requests in a row: {asked})"
-        return "empty_answer", f"{said}: put the task in other words, or choose another llm.model"
-    return None
-
-
-def _reasons(message: AIMessage) -> bool:
-    """Whether an answer holds what its model thought: among its parts, or beside them."""
-    parts = message.content if isinstance(message.content, list) else ()
-    kinds = {part.get("type") for part in parts if isinstance(part, dict)}
-    beside = any(message.additional_kwargs.get(key) for key in ("reasoning_content", "reasoning"))
-    return beside or not kinds.isdisjoint({"reasoning", "thinking", "redacted_thinking"})
+        what, hint = "empty_answer", "put the task in other words, or choose another llm.model"
+        said = f"{said}: {hint}"
+    else:
+        return None
+    return Failure(code="llm_failure", node=node, message=said, original_error=what)

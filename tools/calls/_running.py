@@ -13,6 +13,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 
 from daruma.state.calls import ToolTask
 from daruma.state.text import digest
+from daruma.tools.calls._langchain import structured_tool
 from daruma.tools.calls._tool import Surroundings, Tool
 from daruma.tools.errors import NotPermitted, OutcomeUnknown, ToolError
 from daruma.tools.text import mask_keys, without_keys
@@ -223,7 +224,7 @@ def with_faults(tool: BaseTool | Callable[..., Any], faults: Sequence[Fault]) ->
     raised and a text returned in place of the call, which is not made; after so many seconds, and
     for None, it is made. Calls are counted in this process, those that run side by side too.
     """
-    given = tool if isinstance(tool, BaseTool) else _from_function(tool)
+    given = tool if isinstance(tool, BaseTool) else structured_tool(tool)
     number = itertools.count()
 
     def called(**args: Any) -> Any:
@@ -245,12 +246,6 @@ def with_faults(tool: BaseTool | Callable[..., Any], faults: Sequence[Fault]) ->
         func=None if is_async else called,
         coroutine=acalled if is_async else None,
     )
-
-
-def _from_function(function: Callable[..., Any]) -> StructuredTool:
-    if asyncio.iscoroutinefunction(function):
-        return StructuredTool.from_function(coroutine=function)
-    return StructuredTool.from_function(function)
 
 
 def _at(faults: Sequence[Fault], number: int) -> Fault:

@@ -388,9 +388,9 @@ def test_a_late_call_is_made_all_the_same(kind: Callable[..., Any] | BaseTool) -
 @KINDS
 def test_a_late_call_meets_the_limit_of_the_machine(kind: Callable[..., Any] | BaseTool) -> None:
     """Which is what the fault is for: the model is told, and goes on."""
-    late = with_faults(kind, [0.3])
+    late = with_faults(kind, [0.5])
     script = [calls(call(late.name, data=DATA["data"])), {**say(), "expect": ["outcome_unknown"]}]
-    hurried = Run(script, tools=[late], settings=settings(tools={"timeout": 0.02})).ask()
+    hurried = Run(script, tools=[late], settings=settings(tools={"timeout": 0.1})).ask()
 
     assert hurried.result.status == "completed"
 

@@ -97,15 +97,6 @@ def _number(value: Any) -> Converted | None:
     return number, "number from text"
 
 
-def _boolean(value: Any) -> Converted | None:
-    known = isinstance(value, str) and value in BOOLEANS
-    return (BOOLEANS[value], "boolean from text") if known else None
-
-
-def _null(value: Any) -> Converted | None:
-    return (None, "null from text") if value in ("null", "None") else None
-
-
 def _array_from_text(value: Any) -> Converted | None:
     if value is None:
         return None
@@ -114,10 +105,6 @@ def _array_from_text(value: Any) -> Converted | None:
     if value.lstrip().startswith(("[", "{", "(", '"')):
         return _decoded(value, list, "array from text")
     return None if SEPARATOR.search(value) else ([value], "lone value to list")
-
-
-def _object_from_text(value: Any) -> Converted | None:
-    return _decoded(value, dict, "object from text") if isinstance(value, str) else None
 
 
 def _decoded(text: str, wanted: type, rung: str) -> Converted | None:
@@ -132,10 +119,16 @@ def _decoded(text: str, wanted: type, rung: str) -> Converted | None:
 CONVERSIONS: Final[dict[str, Callable[[Any], Converted | None]]] = {
     "integer": _integer,
     "number": _number,
-    "boolean": _boolean,
-    "null": _null,
+    "boolean": lambda value: (
+        (BOOLEANS[value], "boolean from text")
+        if isinstance(value, str) and value in BOOLEANS
+        else None
+    ),
+    "null": lambda value: (None, "null from text") if value in ("null", "None") else None,
     "array": _array_from_text,
-    "object": _object_from_text,
+    "object": lambda value: (
+        _decoded(value, dict, "object from text") if isinstance(value, str) else None
+    ),
 }
 """From a value to one of the type named, with the rung's name; None where it would be a guess."""
 
@@ -202,12 +195,14 @@ def _of_type(value: Any, choice: Schema, choices: list[Schema]) -> Iterator[Fitt
     """Yield the value itself, or if no variant takes its type, its conversions for this one."""
     if any(_takes_type(value, each) for each in choices):
         yield Fitted(value)
-        yield from _respelled(value, choice)
+        fixed = fixed_values(choice)
+        if isinstance(value, str) and value not in fixed:  # in another case, or otherwise separated
+            texts = (each for each in fixed if isinstance(each, str))
+            alike = [each for each in texts if same_word(each) == same_word(value)]
+            yield from [Fitted(each, ("value spelling",)) for each in alike if len(alike) == 1]
         return
-    for name in sorted(types(choice)):
-        convert = CONVERSIONS.get(name)
-        converted = convert(value) if convert else None
-        if converted is not None:
+    for name in sorted(types(choice) & CONVERSIONS.keys()):
+        if (converted := CONVERSIONS[name](value)) is not None:
             yield Fitted(converted[0], (converted[1],))
 
 
@@ -215,15 +210,6 @@ def _takes_type(value: Any, choice: Schema) -> bool:
     taken = types(choice)
     of = type_of(value)
     return not taken or of in taken or (of == "integer" and "number" in taken)
-
-
-def _respelled(value: Any, choice: Schema) -> Iterator[Fitted]:
-    """Yield the one fixed value that differs from a text only in case and separators."""
-    fixed = fixed_values(choice)
-    if isinstance(value, str) and value not in fixed:
-        alike = [v for v in fixed if isinstance(v, str) and same_word(v) == same_word(value)]
-        if len(alike) == 1:
-            yield Fitted(alike[0], ("value spelling",))
 
 
 def _inside(given: Fitted, choice: Schema, root: Schema) -> Fitted:
