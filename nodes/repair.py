@@ -32,9 +32,9 @@ async def repair(state: State, context: Context) -> Update:
     )
     at = context.now()
     answer, failover = await _ask(this, state, context)
-    mended = this.mended(answer.message.text) if answer else {}
-    calls = tuple(this.closed(mended.get(call.id, call)) for call in state.calls)
-    tasks, told = tuple(mended.values()), this.told(mended)
+    mended = this.mend(answer.message.text) if answer else {}
+    calls = tuple(this.close(mended.get(call.id, call)) for call in state.calls)
+    tasks, told = tuple(mended.values()), this.record(mended)
     audit = audit_answer(this.message_id, tasks, asked=told, failover=failover)
     if audit:
         context.emit(AnswerAudited(audit=audit.to_dict()))

@@ -104,9 +104,9 @@ class RepairLadder(AgentMiddleware[Any, Any, Any]):
             this = repair_round(calls, [message], offer, asked.count)
             asked.append(this.signature)
             said = yield from _answered(request, this)
-            mended = this.mended(said)
-            calls = tuple(this.closed(mended.get(call.id, call)) for call in calls)
-            told = this.told(mended)
+            mended = this.mend(said)
+            calls = tuple(this.close(mended.get(call.id, call)) for call in calls)
+            told = this.record(mended)
             audits.append(audit_answer(this.message_id, tuple(mended.values()), asked=told))
         return calls, audits
 

@@ -326,7 +326,7 @@ def _role(before: str, after: str, *, marked: bool) -> Role:
     return "doubt" if last.endswith((".", "!", "…")) else "shown"
 
 
-def written_calls(text: str, visible: Collection[str]) -> tuple[WrittenCall, ...]:
+def read_written_calls(text: str, visible: Collection[str]) -> tuple[WrittenCall, ...]:
     """Return the calls that a text makes, () where it is an answer. Raises nothing (TL-18).
 
     A text that is nothing but calls makes them. Words may stand around calls behind a mark unless

@@ -25,7 +25,7 @@ from daruma.state.steps import (
 )
 from daruma.state.text import DEEPEST, LARGEST, SMALLEST, is_blank, storable_text, unstorable_part
 from daruma.state.usage import Failover, sound_usage
-from daruma.tools.calls._answer_text import written_calls
+from daruma.tools.calls._answer_text import read_written_calls
 
 # --- The calls of a streamed answer as the model sent them, where they are not what was read. Pure.
 
@@ -102,7 +102,7 @@ def with_text_calls(message: AIMessage, visible: Collection[str]) -> AIMessage:
     message = _as_it_was_sent(message)
     if message.tool_calls or message.invalid_tool_calls or not visible:
         return message
-    written = written_calls(message.text, visible)
+    written = read_written_calls(message.text, visible)
     if all(call.args is not None for call in written):
         calls: list[Any] = [
             {"type": "tool_call", "name": call.name, "args": call.args, "id": None}

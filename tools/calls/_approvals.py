@@ -185,7 +185,7 @@ class OpenApproval:
         """Whether a decision counts: a yes only for what would run now, a no in any case."""
         return decision.decision == "deny" or decision.digest == self.approval.digest
 
-    def agreed(self, call: ToolTask) -> ToolTask:
+    def approve(self, call: ToolTask) -> ToolTask:
         """Return the call, which may have been edited, as one that may run."""
         given = approval_of(call, self.workspace, self.grounds)
         return replace(call, status="ready", approved=given.digest)
@@ -263,13 +263,13 @@ def apply_decision(asked: OpenApproval, decision: Decision, offer: VisibleTools)
         why = f"A person denied this call: {decision.reason or 'no reason given'}"
         return replace(asked.call, status="rejected", reason=why)
     if decision.args is None:
-        return asked.agreed(asked.call)
+        return asked.approve(asked.call)
     edited = with_arguments(asked.call, decision.args, offer)
     if edited.problem:  # it is the person's mistake, not the model's: nothing is decided yet
         return replace(asked.call, reason=f"the edit can not be used: {edited.reason}")
     # What a person wrote needs no other yes, unless it became a call of another tool.
     own = edited.name == asked.call.name and edited.status != "failed"
-    return asked.agreed(edited) if own else edited
+    return asked.approve(edited) if own else edited
 
 
 def blocking_denial(denied: Iterable[ToolTask]) -> str | None:

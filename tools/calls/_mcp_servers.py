@@ -51,7 +51,7 @@ class VariableUnset(LookupError):
     """Raised for a variable that a server's settings name, and that there is none of."""
 
 
-def expanded(text: str, where: str) -> str:
+def expand_variables(text: str, where: str) -> str:
     """Return a text with its variables' values, which count as keys from then on.
 
     Raises :class:`VariableUnset`, naming the variable and ``where`` it stands.
@@ -199,20 +199,22 @@ class Server:
         given = self.setting
         return {
             "transport": "sse" if given.transport == "sse" else "streamable_http",
-            "url": expanded(given.url or "", "url"),
+            "url": expand_variables(given.url or "", "url"),
             "headers": {
-                name: expanded(value, f"header {name}") for name, value in given.headers.items()
+                name: expand_variables(value, f"header {name}")
+                for name, value in given.headers.items()
             },
         }
 
     def _program(self) -> dict[str, Any]:
         given = self.setting
         command, *args = (
-            expanded(word, "args" if at else "command") for at, word in enumerate(given.argv)
+            expand_variables(word, "args" if at else "command")
+            for at, word in enumerate(given.argv)
         )
-        env = {name: expanded(value, f"env {name}") for name, value in given.env.items()}
+        env = {name: expand_variables(value, f"env {name}") for name, value in given.env.items()}
         here = Path(os.path.realpath(self.workspace or Path.cwd()))
-        folder = Path(expanded(given.cwd or "/", "cwd"))
+        folder = Path(expand_variables(given.cwd or "/", "cwd"))
         if not folder.is_absolute():
             raise ValueError(f"its cwd has to be a whole path, and is {folder}")
         paths = env.get("PATH")

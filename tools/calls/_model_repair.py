@@ -93,7 +93,7 @@ class BrokenCalls:
         """What the model is asked, and about which calls; there may be none that can be asked."""
         return self._about_names() if self.kind == "names" else self._about_arguments()
 
-    def mended(self, said: str) -> dict[str, ToolTask]:
+    def mend(self, said: str) -> dict[str, ToolTask]:
         """Return the calls that an answer mends, checked like any others, by their ids."""
         repairs = self._said(said)
         mend = self._renamed if self.kind == "names" else self._filled
@@ -101,7 +101,7 @@ class BrokenCalls:
         found = {task.id: mend(task, repairs.get(task.id)) for task in asked}
         return {id_: task for id_, task in found.items() if task is not None}
 
-    def told(self, mended: Mapping[str, ToolTask]) -> RepairRound:
+    def record(self, mended: Mapping[str, ToolTask]) -> RepairRound:
         """Return what goes on record."""
         ids = tuple(task.id for task in self.broken)
         return RepairRound(
@@ -113,7 +113,7 @@ class BrokenCalls:
             cut=self.request.cut,
         )
 
-    def closed(self, task: ToolTask) -> ToolTask:
+    def close(self, task: ToolTask) -> ToolTask:
         """Return a call as it leaves this round: still broken, it fails after the last attempt."""
         settings = self.offer.settings
         names, arguments = settings.name_repair_attempts, settings.call_repair_attempts

@@ -22,13 +22,13 @@ from daruma.tools.calls._answers import (
 from daruma.tools.calls._json_reader import Refused, Repaired
 from daruma.tools.calls._tool import CanonicalCall, Tool, canonical_call
 from daruma.tools.calls._visible import VisibleTools, resolve_name
-from daruma.tools.calls.policy._policy import decide, pinned
-from daruma.tools.calls.repair._by_rules import repaired_args, repaired_text
+from daruma.tools.calls.policy._policy import check_pin, decide
+from daruma.tools.calls.repair._by_rules import repair_args, repair_text
 
 # --- Going on with a call that the user was asked about: what it leaves out is known already. Pure.
 
 
-def filled(
+def fill_in(
     name: str, args: Mapping[str, Any], offer: VisibleTools, continues: str = ""
 ) -> tuple[CanonicalCall, str]:
     """Bring a call into its canonical form, with what is known of one that the user answered.
@@ -76,7 +76,7 @@ def _differs(known: Clarification, call: CanonicalCall) -> bool:
 # --- What a call lacks that only the user can say (CO-01). Pure.
 
 
-def lacking(task: ToolTask, unread: Collection[str], offer: VisibleTools) -> ToolTask | None:
+def find_missing(task: ToolTask, unread: Collection[str], offer: VisibleTools) -> ToolTask | None:
     """Return a call as one that lacks something, if that is all there is about it.
 
     It lacks what its tool says is to be asked for: what it has to have and has not, or is blank,
@@ -92,7 +92,7 @@ def lacking(task: ToolTask, unread: Collection[str], offer: VisibleTools) -> Too
         if name in unread or (name in required and _blank(task.args.get(name)))
     }
     rest = {name: value for name, value in task.args.items() if name not in missing}
-    read = repaired_args(rest, without_required(tool, missing)) if missing else None
+    read = repair_args(rest, without_required(tool, missing)) if missing else None
     if not isinstance(read, Repaired):
         return None
     question = " ".join(dict.fromkeys(missing.values()))
@@ -172,7 +172,7 @@ def resolve_call(
         return evaluate(task, offer)
     may_lack = tool.canonical.ask_for if tool.canonical and offer.asks else {}
     as_given = without_required(offer.cautious(tool), may_lack)
-    read = repaired_text(call.raw, as_given, max_bytes=limit)
+    read = repair_text(call.raw, as_given, max_bytes=limit)
     if isinstance(read, Refused):
         return _broken(task, read.problem, read.reason, offer)
     mended = _mended(task, read, "rules") if read.rungs else replace(task, args=read.args)
@@ -199,23 +199,23 @@ def evaluate(task: ToolTask, offer: VisibleTools, *, mended_as: str = "") -> Too
     asked = offer.tool(task.name).canonical
     questions = asked.ask_for if asked else {}
     given = {k: value for k, value in task.args.items() if k not in questions or not _blank(value)}
-    (name, args, changes, unread), continues = filled(task.name, given, offer, task.continues)
+    (name, args, changes, unread), continues = fill_in(task.name, given, offer, task.continues)
     rungs = (*task.rungs, *changes)
     task = changed(task, name=name, args=args, rungs=rungs, continues=continues)
     tool = offer.tool(name)
     rule = decide(tool, args, offer.settings, unconfined=offer.unconfined)
-    rule = pinned(tool, rule, offer.ran_as.get(name))
+    rule = check_pin(tool, rule, offer.ran_as.get(name))
     if rule.decision == "deny":
         why = rule.reason or f"{name} is not allowed here"
         return failed_task(task, f"denied by policy: {why}")
-    if without := lacking(task, unread, offer):
+    if without := find_missing(task, unread, offer):
         return without
     problem = tool.misfit(args) if offer.settings.validate_schema else None
     if unread:
         doubts = (f"{key}: {args[key]!r:.80} is no day or time beyond doubt" for key in unread)
         problem = f"{'; '.join(doubts)}: give it as 2026-11-25T09:00"
     if problem:
-        read = repaired_args(args, tool)
+        read = repair_args(args, tool)
         if isinstance(read, Refused) or mended_as == name:
             return _broken(task, "invalid_args", f"invalid_args: {problem}", offer)
         return evaluate(_mended(task, read, task.repaired_by or "rules"), offer, mended_as=name)

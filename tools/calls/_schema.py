@@ -373,7 +373,7 @@ _NAMING = {"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
 _SHARED = ("#/$defs/", "#/definitions/")
 
 
-def strict(schema: Mapping[str, Any]) -> OwnSchema:
+def tighten(schema: Mapping[str, Any]) -> OwnSchema:
     """Return a tightened copy. Values with listed keys only fit it as they fit the original.
 
     ``additionalProperties`` that is set is kept. The whole is said to be an object, which the

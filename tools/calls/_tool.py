@@ -15,7 +15,7 @@ from daruma.state.events import Event, unheard
 from daruma.state.settings import Settings
 from daruma.state.text import digest
 from daruma.tools.calls._results import Outputs, ProcessOutputs
-from daruma.tools.calls._schema import SchemaCheck, SchemaUnreadable, strict
+from daruma.tools.calls._schema import SchemaCheck, SchemaUnreadable, tighten
 from daruma.tools.errors import ToolError
 from daruma.tools.files import EditHistory, Workspace
 from daruma.tools.sandbox import Sandbox, SandboxUnavailable, open_best
@@ -213,7 +213,7 @@ class Tool:
 
     def __post_init__(self) -> None:
         """Tighten the schema, once."""
-        object.__setattr__(self, "parameters", strict(self.parameters))
+        object.__setattr__(self, "parameters", tighten(self.parameters))
 
     @property
     def repeatable(self) -> bool:

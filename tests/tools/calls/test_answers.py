@@ -23,10 +23,10 @@ from daruma.tools.calls import (
     read_answer,
     unusable_answer,
 )
-from daruma.tools.calls._answer_text import written_calls
+from daruma.tools.calls._answer_text import read_written_calls
 from daruma.tools.calls._answers import limit_calls, with_own_ids, with_text_calls
 from daruma.tools.calls._json_reader import Refused, Repaired
-from daruma.tools.calls.repair._by_rules import repaired_text
+from daruma.tools.calls.repair._by_rules import repair_text
 
 VISIBLE = frozenset(TOOLS)
 CALL = '{"name": "search", "arguments": {"pattern": "a"}}'
@@ -35,7 +35,7 @@ MEANT = ("search", {"pattern": "a"})
 
 
 def made(text: str) -> list[tuple[str, dict[str, Any] | None]]:
-    return [(call.name, call.args) for call in written_calls(text, VISIBLE)]
+    return [(call.name, call.args) for call in read_written_calls(text, VISIBLE)]
 
 
 # --- What a checkpoint can not keep unchanged is told before it is tried.
@@ -189,7 +189,7 @@ def test_broken_arguments_are_handed_on_as_they_are() -> None:
         ('<tool_call>{"name": "search", "arguments": {"pattern": a}}', '{"pattern": a}'),
         ('{"name": "search", "arguments": "{pattern: 1"}', "{pattern: 1"),
     ):
-        (call,) = written_calls(text, VISIBLE)
+        (call,) = read_written_calls(text, VISIBLE)
 
         assert (call.name, call.args, call.raw) == ("search", None, raw)
 
@@ -233,7 +233,7 @@ def test_tags_inside_of_a_payload_are_part_of_it() -> None:
     args = {"command": "create", "path": "a.md", "file_text": f"Calls:\n{TAGGED}\n"}
     text = json.dumps({"name": "str_replace_editor", "arguments": args}).replace("\\n", "\n")
 
-    found = written_calls(f"<tool_call>\n{text}\n</tool_call>", VISIBLE)
+    found = read_written_calls(f"<tool_call>\n{text}\n</tool_call>", VISIBLE)
 
     assert [call.name for call in found] == ["str_replace_editor"]
 
@@ -259,7 +259,7 @@ TELLING = (
 def test_words_before_a_fence_have_to_announce_the_call() -> None:
     """What a model quotes from a file, or refuses to do, is its answer; it did not call that."""
     for words in (*ANNOUNCING, *TELLING):
-        found = written_calls(f"{words}\n\n```json\n{CALL}\n```", ["search"])
+        found = read_written_calls(f"{words}\n\n```json\n{CALL}\n```", ["search"])
 
         assert bool(found) is (words in ANNOUNCING), words
 
@@ -271,15 +271,15 @@ def test_every_call_arrives_whole() -> None:
         for form in ("{}", "```json\n{}\n```", "Now.\n<tool_call>{}</tool_call>"):
             assert made(form.replace("{}", text)) == [(name, args)]
 
-        (call,) = written_calls(repr({"name": name, "arguments": args}), VISIBLE)
-        found = repaired_text(call.raw, TOOLS[name], max_bytes=100_000)
+        (call,) = read_written_calls(repr({"name": name, "arguments": args}), VISIBLE)
+        found = repair_text(call.raw, TOOLS[name], max_bytes=100_000)
         assert isinstance(found, Refused) or (isinstance(found, Repaired) and found.args == args)
 
 
 @given(text=st.text(alphabet='{}[]":,`<>/\n toolcaljsnmergu_', max_size=100))
 def test_any_text_is_read(text: str) -> None:
     """Nothing is raised."""
-    assert isinstance(written_calls(text, VISIBLE), tuple)
+    assert isinstance(read_written_calls(text, VISIBLE), tuple)
 
 
 def test_a_long_text_takes_no_time() -> None:
@@ -290,7 +290,7 @@ def test_a_long_text_takes_no_time() -> None:
         started = time.process_time()
 
         for each in (text, f"x{text}", f'{{"name": "a", "arguments": {text}'):
-            written_calls(each, VISIBLE)
+            read_written_calls(each, VISIBLE)
 
         assert time.process_time() - started < 3, piece
 

@@ -116,7 +116,7 @@ def context(**policy: Any) -> Context:
 async def approved(call: ToolTask, workspace: str, at: Context) -> ToolTask:
     waiting = [replace(call, status="awaiting")]
     opened = await open_approvals(waiting, workspace, at.tools, at.open_sandbox, at.outputs)
-    return opened.approvals[0].agreed(call)
+    return opened.approvals[0].approve(call)
 
 
 async def check(call: ToolTask, at: Context, workspace: str | None = None) -> None:

@@ -14,7 +14,7 @@ from tests.mcp_servers import McpServerOfOurs
 from daruma.state.settings import McpServer
 from daruma.tools.calls import Surroundings, mcp_tools, open_mcp_tools, wrap_tool
 from daruma.tools.calls._mcp import McpUnavailable
-from daruma.tools.calls._mcp_servers import Server, expanded, literal_secrets
+from daruma.tools.calls._mcp_servers import Server, expand_variables, literal_secrets
 from daruma.tools.errors import OutcomeUnknown, ToolError
 from daruma.tools.text import mask_keys, read_live_values
 
@@ -59,7 +59,7 @@ async def test_variables_reach_a_program(
     """As Claude Code and VS Code write them; what a server said at its end is told."""
     monkeypatch.setenv("MY_NOTES", CANARY)
     for text in ("${MY_NOTES}", "${env:MY_NOTES}", f"${{NOT_SET:-{CANARY}}}", CANARY):
-        assert expanded(text, "env") == CANARY
+        assert expand_variables(text, "env") == CANARY
     assert await mcp_tools({"s": server.setting(CANARY, env={"NOTES_KEY": "${MY_NOTES}"})})
     with pytest.raises(McpUnavailable, match=r"Connection closed \(it said: NOTES_KEY is None\)"):
         await mcp_tools({"s": server.setting("other")})
@@ -163,7 +163,7 @@ async def test_a_servers_last_words_hide_keys(
 def test_a_variable_of_every_process_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """A home folder, say, is in every path."""
     monkeypatch.setenv("HOME", "/home/somebody-else")
-    assert expanded("${HOME}/x", "args") == "/home/somebody-else/x"
+    assert expand_variables("${HOME}/x", "args") == "/home/somebody-else/x"
     read_live_values()
 
     assert mask_keys("/home/somebody-else") == "/home/somebody-else"

@@ -30,7 +30,7 @@ def a_round(*calls: tuple[str, str], window: int | None = None, **given: Any) ->
 
 
 def mended(this: BrokenCalls, *repairs: Any) -> dict[str, ToolTask]:
-    return this.mended(json.dumps({"repairs": repairs}))
+    return this.mend(json.dumps({"repairs": repairs}))
 
 
 # --- What a model answers to a request for repair is taken only as far as it fits.
@@ -67,7 +67,7 @@ def test_a_name_must_be_a_visible_tool_s() -> None:
         ("[]", set()),
         ("", set()),
     ):
-        assert this.mended(said).keys() == wanted, said
+        assert this.mend(said).keys() == wanted, said
 
 
 def test_arguments_must_be_an_object() -> None:
@@ -81,13 +81,13 @@ def test_arguments_must_be_an_object() -> None:
     found = mended(this, {"tool_call_id": "1", "arguments": {"pattern": "a"}}, bad)
 
     assert [task.args for task in found.values()] == [{"pattern": "a"}]
-    assert this.told(found).failed == ("2",)
+    assert this.record(found).failed == ("2",)
 
 
 @given(text=st.text(alphabet="{}[]\",:repairs'`1\\\n ", max_size=80))
 def test_any_text_is_an_answer(text: str) -> None:
     """Nothing is raised, and nothing comes of what is no JSON."""
-    assert a_round(("search", "{oops}")).mended(text) == {}
+    assert a_round(("search", "{oops}")).mend(text) == {}
 
 
 # --- What is asked of a model that repairs: little, bounded, and as data.

@@ -13,7 +13,7 @@ from daruma.state.calls import ToolTask
 from daruma.state.conversation import Clarification
 from daruma.tools.calls import Canonical, Tool, VisibleTools, resolve_calls
 from daruma.tools.calls._answers import Call
-from daruma.tools.calls._resolve import filled, resolve_call, with_arguments
+from daruma.tools.calls._resolve import fill_in, resolve_call, with_arguments
 
 # --- A call goes on with what was known of it, where it is the one that was meant.
 
@@ -47,15 +47,15 @@ def test_what_the_call_gives_wins() -> None:
         ({"title": "Eggs", "date": DAY}, {"title": "Eggs", "reminder_date": DAY}),
         ({"notes": "warm"}, {"title": "Milk", "notes": "warm"}),
     ]:
-        call, continues = filled("create_reminder", args, offer(MILK))
+        call, continues = fill_in("create_reminder", args, offer(MILK))
 
         assert (call.args, continues) == (whole, "m:1")
 
 
 def test_a_call_of_another_tool_is_left_alone() -> None:
     """As is any call where nothing is known."""
-    assert filled("create_todo", {"title": "a"}, offer(MILK))[0].args == {"title": "a"}
-    assert filled("create_reminder", {}, offer(), "m:9") == (
+    assert fill_in("create_todo", {"title": "a"}, offer(MILK))[0].args == {"title": "a"}
+    assert fill_in("create_reminder", {}, offer(), "m:9") == (
         (("create_reminder", {}, (), ())),
         "m:9",
     )
@@ -63,7 +63,7 @@ def test_a_call_of_another_tool_is_left_alone() -> None:
 
 def test_a_call_by_the_name_it_was_promoted_from_goes_on() -> None:
     """What is known makes a scheduled task of the todo, as it did before."""
-    call, _ = filled("create_todo", {"title": "Milk"}, offer(TIMED))
+    call, _ = fill_in("create_todo", {"title": "Milk"}, offer(TIMED))
 
     assert call.name == "create_schedule_task"
     assert call.args == {"title": "Milk", "due_time": "09:00"}

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 from tests.tools.repair.corpus.offered import TOOLS
 
-from daruma.tools.calls._schema import SchemaCheck, SchemaUnreadable, cut, schema_excerpt, strict
+from daruma.tools.calls._schema import SchemaCheck, SchemaUnreadable, cut, schema_excerpt, tighten
 
 # --- Checking values against a schema: what is seen at first sight is what a validator says.
 
@@ -306,7 +306,7 @@ def test_an_object_that_lists_its_keys_is_closed() -> None:
         ),
         ({**A, "$defs": {"A": obj()}}, {**A, "$defs": {"A": closed()}}),
     ]:
-        assert strict(loose) == tight
+        assert tighten(loose) == tight
 
 
 def test_what_another_part_of_the_schema_judges_stays_open() -> None:
@@ -325,7 +325,7 @@ def test_what_another_part_of_the_schema_judges_stays_open() -> None:
         obj(x=TEXT) | {"allOf": [{"$ref": "#/properties/x"}]},
         obj(x=TEXT) | {"$id": "https://example.org/x"},
     ]:
-        assert strict(open_) == open_
+        assert tighten(open_) == open_
 
 
 def test_a_shared_schema_is_left_open_when_one_user_of_it_adds_keys() -> None:
@@ -333,14 +333,14 @@ def test_a_shared_schema_is_left_open_when_one_user_of_it_adds_keys() -> None:
     both = {"allOf": [A, obj(y=TEXT)]}
     loose = {**obj(x=A, both=both), "$defs": {"A": obj(x=TEXT)}}
 
-    assert strict(loose) == loose | {"additionalProperties": False}
+    assert tighten(loose) == loose | {"additionalProperties": False}
 
 
 def test_two_kinds_of_object_to_choose_from_stay_open() -> None:
     """A value may fit both, with the keys of both."""
     loose = obj(x={"anyOf": [obj(y=TEXT), obj(z=TEXT)]})
 
-    assert strict(loose) == loose | {"additionalProperties": False}
+    assert tighten(loose) == loose | {"additionalProperties": False}
 
 
 def test_an_object_that_lists_nothing_takes_anything_still() -> None:
@@ -349,7 +349,7 @@ def test_an_object_that_lists_nothing_takes_anything_still() -> None:
     for schema in [{}, {"type": "object"}]:
         expected = {"type": "object", "properties": {}, "additionalProperties": True}
 
-        assert strict(schema) == expected
+        assert tighten(schema) == expected
 
 
 def test_a_broken_schema_raises_nothing() -> None:
@@ -362,7 +362,7 @@ def test_a_broken_schema_raises_nothing() -> None:
         {"$defs": [], "$ref": 4},
         {"allOf": {}, "properties": {"x": {"type": ["string", "null"]}}},
     ]:
-        assert strict(strict(odd)) == strict(odd)
+        assert tighten(tighten(odd)) == tighten(odd)
 
 
 class Inner(BaseModel):
@@ -382,7 +382,7 @@ class Outer(BaseModel):
 
 def test_what_pydantic_writes_is_closed_everywhere() -> None:
     """Optional, lists and dictionaries of models."""
-    tight = strict(Outer.model_json_schema())
+    tight = tighten(Outer.model_json_schema())
 
     assert tight["additionalProperties"] is False
     assert tight["$defs"]["Inner"]["additionalProperties"] is False
@@ -459,11 +459,11 @@ def _merged(parts: tuple[Any, ...]) -> Any:
 def test_what_fitted_with_listed_keys_fits_still(data: st.DataObject, schema: Schema) -> None:
     """TL-07: for whatever a schema is composed of."""
     before = deepcopy(schema)
-    tight = strict(schema)
+    tight = tighten(schema)
     value = data.draw(values(schema, schema).filter(lambda v: isinstance(v, dict)))
 
     assert schema == before
-    assert strict(tight) == tight
+    assert tighten(tight) == tight
     if Draft202012Validator(schema).is_valid(value):
         assert Draft202012Validator(tight).is_valid(value)
 
@@ -471,5 +471,5 @@ def test_what_fitted_with_listed_keys_fits_still(data: st.DataObject, schema: Sc
 @given(ROOTS, st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["x", 1]), max_size=2))
 def test_nothing_is_let_in_that_was_refused(schema: Schema, value: Any) -> None:
     """A tightened schema is never looser, ``not`` and ``oneOf`` included."""
-    if Draft202012Validator(strict(schema)).is_valid(value):
+    if Draft202012Validator(tighten(schema)).is_valid(value):
         assert Draft202012Validator(schema).is_valid(value)

@@ -12,7 +12,7 @@ from tests.tools.repair.corpus.offered import TOOLS
 
 from daruma.tools.calls._json_reader import Refused, Repaired
 from daruma.tools.calls._schema import misfit, properties
-from daruma.tools.calls.repair._by_rules import repaired_args, repaired_text
+from daruma.tools.calls.repair._by_rules import repair_args, repair_text
 
 CASES = cases()
 KINDS = list(dict.fromkeys(case.kind for case in CASES))
@@ -47,8 +47,8 @@ def repaired(case: Case) -> Repaired | Refused:
     """Return what the rules rung makes of a case."""
     tool = TOOLS[case.tool]
     if isinstance(case.given, str):
-        return repaired_text(case.given, tool, max_bytes=LIMIT)
-    return repaired_args(case.given, tool)
+        return repair_text(case.given, tool, max_bytes=LIMIT)
+    return repair_args(case.given, tool)
 
 
 def verdict(args: dict[str, Any] | None, case: Case) -> str:

@@ -366,7 +366,7 @@ _WITHIN: Final = frozenset(
 """Programs whose words hold the command that counts."""
 
 
-def unversioned(command: Sequence[str]) -> str:
+def find_unversioned(command: Sequence[str]) -> str:
     """Say what of a server's command may become another program by itself; empty for nothing."""
     words = [*command]
     within = bool(words) and _program(words[0]) in _WITHIN
@@ -403,7 +403,7 @@ def _packages(words: Sequence[str], runner: Runner) -> Iterator[str]:
 # --- Whether a call of an MCP tool is one of what was approved.
 
 
-def pinned(tool: Tool, rule: PolicyRule, ran_as: str | None) -> PolicyRule:
+def check_pin(tool: Tool, rule: PolicyRule, ran_as: str | None) -> PolicyRule:
     """Return the rule for a call of an MCP tool, which is asked about where it is not pinned.
 
     ``ran_as`` is the definition that the tool had when it ran last on this thread, which a person
@@ -414,7 +414,7 @@ def pinned(tool: Tool, rule: PolicyRule, ran_as: str | None) -> PolicyRule:
     why = ""
     if ran_as is not None and ran_as != tool.definition:
         why = f"{REDEFINED} is not what it was when the tool ran before"
-    elif ran_as is None and (loose := unversioned(tool.server)):
+    elif ran_as is None and (loose := find_unversioned(tool.server)):
         why = f"the command of its server names no version of {loose}: it may change by itself"
     if not why:
         return rule

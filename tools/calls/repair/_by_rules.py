@@ -166,7 +166,7 @@ class Fitted:
     rungs: tuple[str, ...] = ()
 
 
-def fitted(value: Any, schema: Any, root: Schema) -> Fitted:
+def fit_value(value: Any, schema: Any, root: Schema) -> Fitted:
     """Return the only value that fits. Raises :class:`Unreadable` for none or for several."""
     choices = variants(schema, root)
     if not choices:
@@ -228,7 +228,7 @@ def _fit_array(value: list[Any], choice: Schema, root: Schema) -> Fitted:
     first = choice.get("prefixItems") or ()
     rest = choice.get("items", {})
     items = [
-        fitted(each, first[n] if n < len(first) else rest, root) for n, each in enumerate(value)
+        fit_value(each, first[n] if n < len(first) else rest, root) for n, each in enumerate(value)
     ]
     return Fitted(
         [each.value for each in items],
@@ -246,7 +246,7 @@ def _fit_object(value: Mapping[str, Any], choice: Schema, root: Schema) -> Fitte
         if each is None and key in known and _left_out(key, choice, root):
             rungs.append("null left out")
             continue
-        grown = fitted(each, known.get(key, {}), root)
+        grown = fit_value(each, known.get(key, {}), root)
         entries[key] = grown.value
         rungs.extend(grown.rungs)
     return Fitted(entries, tuple(dict.fromkeys(rungs)))
@@ -262,7 +262,7 @@ def _left_out(key: str, choice: Schema, root: Schema) -> bool:
 # --- A call inside the arguments of a call: its own arguments are what was meant.
 
 
-def unwrapped(args: Mapping[str, Any], tool: Tool) -> dict[str, Any] | None:
+def unwrap_call(args: Mapping[str, Any], tool: Tool) -> dict[str, Any] | None:
     """Return the arguments inside, None where there is no wrapper that the schema rules out.
 
     Raises :class:`Unreadable` where the call inside names another tool.
@@ -295,7 +295,7 @@ NOTHING: Final = "nothing"
 AGAIN: Final = "give the call again, with less in it"
 
 
-def repaired_text(raw: str, tool: Tool, *, max_bytes: int) -> Repaired | Refused:
+def repair_text(raw: str, tool: Tool, *, max_bytes: int) -> Repaired | Refused:
     """Return what a text of arguments certainly means, or why that can not be said.
 
     Every rung is exact: each character of the text is accounted for, and the result fits the
@@ -316,7 +316,7 @@ def repaired_text(raw: str, tool: Tool, *, max_bytes: int) -> Repaired | Refused
         return Refused("invalid_json", f"the arguments are not valid JSON: {error}")
 
 
-def repaired_args(args: Mapping[str, Any], tool: Tool) -> Repaired | Refused:
+def repair_args(args: Mapping[str, Any], tool: Tool) -> Repaired | Refused:
     """Return arguments that fit the tool's schema by steps that lose nothing, or why none do.
 
     The steps are named in :mod:`daruma.tools.calls.repair._by_rules` and ``fitting``; no key is
@@ -325,7 +325,7 @@ def repaired_args(args: Mapping[str, Any], tool: Tool) -> Repaired | Refused:
     if _too_deep(args):
         return Refused("invalid_args", f"$: nested more than {DEEPEST} levels deep")
     try:
-        inner = unwrapped(args, tool)
+        inner = unwrap_call(args, tool)
     except Unreadable as error:
         return Refused("invalid_args", f"$: {error}")
     if inner is not None and isinstance(found := _fitting(inner, tool), Repaired):
@@ -336,7 +336,7 @@ def repaired_args(args: Mapping[str, Any], tool: Tool) -> Repaired | Refused:
 def _fitting(args: dict[str, Any], tool: Tool) -> Repaired | Refused:
     schema = tool.parameters
     try:
-        grown = fitted(args, schema, schema)
+        grown = fit_value(args, schema, schema)
     except Unreadable as error:
         return Refused("invalid_args", misfit(args, schema, schema) or f"$: {error}")
     problem = misfit(grown.value, schema, schema)
@@ -352,7 +352,7 @@ def _fit(reading: Reading, tool: Tool) -> Repaired | Refused:
         if not lost_nothing(reading.value, reading.unclosed, tool.parameters):
             raise CutOff("the arguments end where more could follow")
         return Repaired(reading.value, (*reading.rungs, "missing closing brackets"))
-    found = repaired_args(reading.value, tool)
+    found = repair_args(reading.value, tool)
     if isinstance(found, Refused):
         return found
     schema = tool.parameters

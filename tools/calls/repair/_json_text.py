@@ -121,7 +121,7 @@ def strip_fence(text: str) -> tuple[str, tuple[str, ...]]:
     return text, tuple(rungs)
 
 
-def checked_prose(before: str, after: str, names: frozenset[str]) -> None:
+def check_prose(before: str, after: str, names: frozenset[str]) -> None:
     """Raise :class:`Unreadable` unless plain words alone stand around an object.
 
     Neither digit nor quote nor bracket may be among them, nor a property's name: a value might be
@@ -204,7 +204,7 @@ def _objects(text: str, names: frozenset[str]) -> list[Reading]:
     if not start and rest in ("}", "]"):
         return [_with(("extra closing bracket",), _lone(each)) for each in one_closer_less(text)]
     first, end = _repeated(text, first)
-    checked_prose(text[:start], text[end:], names)
+    check_prose(text[:start], text[end:], names)
     around = ("surrounding text",) if start or text[end:].strip() else ()
     return [_with(around, _lone(first))]
 

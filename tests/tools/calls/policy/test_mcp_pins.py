@@ -4,7 +4,7 @@ from typing import Any
 
 from daruma.state.settings import PolicyRule
 from daruma.tools.calls import Surroundings, Tool
-from daruma.tools.calls.policy._policy import pinned, unversioned
+from daruma.tools.calls.policy._policy import check_pin, find_unversioned
 
 SHA = "sha256:" + "a" * 64
 VERSIONED = (
@@ -52,19 +52,19 @@ LOOSE = (
 def test_a_command_that_names_a_version_is_fine() -> None:
     """SE-06: name and version, or a program that fetches nothing."""
     for command in VERSIONED:
-        assert unversioned(command.split()) == ""
+        assert find_unversioned(command.split()) == ""
 
 
 def test_a_command_that_names_none_is_told() -> None:
     """SE-06: npx and its kin run what is newest today."""
     for command, loose in LOOSE:
-        assert unversioned(command.split()) == loose
+        assert find_unversioned(command.split()) == loose
 
 
 def test_a_shell_hides_nothing() -> None:
     """SE-06: what it is given as one word is looked into."""
-    assert unversioned(["sh", "-c", "exec npx -y 'server'"]) == "server"
-    assert unversioned(["cmd", "/c", "npx server@1.2.3"]) == ""
+    assert find_unversioned(["sh", "-c", "exec npx -y 'server'"]) == "server"
+    assert find_unversioned(["cmd", "/c", "npx server@1.2.3"]) == ""
 
 
 async def nothing(_: object, __: Surroundings) -> str:
@@ -96,7 +96,7 @@ def test_a_tool_is_pinned_by_what_ran_before() -> None:
     rule: Any
     before: Any
     for tool, rule, before, decision in [c[1:] for c in CASES]:
-        found = pinned(tool, rule, before.definition if before else None)
+        found = check_pin(tool, rule, before.definition if before else None)
 
         assert found.decision == decision
         assert bool(found.reason) == (decision != rule.decision)

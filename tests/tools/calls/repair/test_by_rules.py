@@ -13,7 +13,7 @@ from tests.tools.repair.corpus.offered import TOOLS, never
 from daruma.tools.calls import Tool
 from daruma.tools.calls._json_reader import Refused, Repaired
 from daruma.tools.calls._tool import Effect
-from daruma.tools.calls.repair._by_rules import repaired_args, repaired_text
+from daruma.tools.calls.repair._by_rules import repair_args, repair_text
 
 # --- The rules rung: what is repaired, by which rungs, and what is refused with which problem.
 
@@ -63,7 +63,7 @@ def test_each_rung_repairs_and_is_named() -> None:
         (" ", {}, ("empty text",)),
         ("nothing", {}, ("empty text",)),
     ]:
-        assert repaired_text(raw, ONE, max_bytes=LIMIT) == Repaired(args, rungs)
+        assert repair_text(raw, ONE, max_bytes=LIMIT) == Repaired(args, rungs)
 
 
 def test_what_is_not_certain_is_refused() -> None:
@@ -98,7 +98,7 @@ def test_what_is_not_certain_is_refused() -> None:
     ]:
         given = tool(ONE.parameters["properties"], "a")
 
-        found = repaired_text(raw, given, max_bytes=LIMIT)
+        found = repair_text(raw, given, max_bytes=LIMIT)
 
         assert isinstance(found, Refused)
         assert found.problem == problem
@@ -111,10 +111,10 @@ def test_only_brackets_may_lack_for_a_tool_that_changes_something() -> None:
         whole = tool({"a": {"type": "string"}}, "a", effect=effect)
         more = tool({"a": {"type": "string"}, "b": {"type": "string"}}, "a", effect=effect)
 
-        found = repaired_text('{"a": "x"', whole, max_bytes=LIMIT)
+        found = repair_text('{"a": "x"', whole, max_bytes=LIMIT)
         refused = [
-            repaired_text("{'a': 'x'", whole, max_bytes=LIMIT),
-            repaired_text('{"a": "x"', more, max_bytes=LIMIT),
+            repair_text("{'a': 'x'", whole, max_bytes=LIMIT),
+            repair_text('{"a": "x"', more, max_bytes=LIMIT),
         ]
 
         assert found == Repaired({"a": "x"}, ("missing closing brackets",))
@@ -137,7 +137,7 @@ def test_a_bracket_that_may_lack_elsewhere_is_not_added() -> None:
     ]:
         known = {"a": {"type": "string"}, "o": INNER} | ({"l": LIST} if '"l"' in raw else {})
 
-        found = repaired_text(raw, tool(known), max_bytes=LIMIT)
+        found = repair_text(raw, tool(known), max_bytes=LIMIT)
 
         assert isinstance(found, Repaired) is closed
 
@@ -172,7 +172,7 @@ def test_a_value_becomes_its_type_where_nothing_is_lost() -> None:
         act = tool({"k": schema})
         act = Tool("act", "", {**act.parameters, "$defs": {"Whole": INTEGER}}, never)
 
-        found = repaired_args({"k": given}, act)
+        found = repair_args({"k": given}, act)
 
         assert isinstance(found, Repaired)
         assert (found.args, type(found.args["k"])) == ({"k": wanted}, type(wanted))
@@ -200,7 +200,7 @@ def test_a_value_with_two_meanings_is_refused() -> None:
         ({"anyOf": [INTEGER, {"type": "boolean"}, {"type": "string", "pattern": "x"}]}, "3"),
         ({"anyOf": [{"type": "array", "items": INTEGER}, INTEGER]}, "3"),
     ]:
-        found = repaired_args({"k": given}, tool({"k": schema}, "k"))
+        found = repair_args({"k": given}, tool({"k": schema}, "k"))
 
         assert isinstance(found, Refused)
         assert found.problem == "invalid_args"
@@ -218,7 +218,7 @@ def test_a_key_is_renamed_only_without_a_rival() -> None:
         ({"results": 1}, None),
         ({"path": "x", "why": "because"}, None),
     ]:
-        found = repaired_args(args, tool({"max_results": INTEGER, "path": {"type": "string"}}))
+        found = repair_args(args, tool({"max_results": INTEGER, "path": {"type": "string"}}))
 
         assert (found.args if isinstance(found, Repaired) else None) == wanted
 
@@ -234,16 +234,16 @@ def test_a_mended_text_has_no_unknown_keys() -> None:
     unsaid = Tool("act", "", {"type": "object", "properties": {"a": INTEGER}, **either}, never)
     act = Tool("act", "", open_to({"a": INTEGER}), never)
 
-    assert isinstance(repaired_text("{'a': 1, 'z': 2}", unsaid, max_bytes=LIMIT), Refused)
-    assert repaired_text('{"a": 1, "z": 2}', act, max_bytes=LIMIT) == Repaired({"a": 1, "z": 2}, ())
+    assert isinstance(repair_text("{'a': 1, 'z': 2}", unsaid, max_bytes=LIMIT), Refused)
+    assert repair_text('{"a": 1, "z": 2}', act, max_bytes=LIMIT) == Repaired({"a": 1, "z": 2}, ())
 
 
 def test_a_value_in_parentheses_is_no_list() -> None:
     """In Python it takes a comma to be one."""
     act = tool({"k": LIST})
 
-    assert isinstance(repaired_text('{"k": ("x")}', act, max_bytes=LIMIT), Refused)
-    assert repaired_text('{"k": ("x",)}', act, max_bytes=LIMIT) == Repaired(
+    assert isinstance(repair_text('{"k": ("x")}', act, max_bytes=LIMIT), Refused)
+    assert repair_text('{"k": ("x",)}', act, max_bytes=LIMIT) == Repaired(
         {"k": ["x"]}, ("trailing comma", "python literals")
     )
 
@@ -253,19 +253,19 @@ def test_rivals_stay_as_they_are_where_other_keys_are_allowed() -> None:
     act = Tool("act", "", open_to({"max_results": INTEGER}), never)
     args = {"maxResults": 1, "MAX_RESULTS": 2}
 
-    assert repaired_args(args, act) == Repaired(args, ())
+    assert repair_args(args, act) == Repaired(args, ())
 
 
 def test_a_wrapper_that_is_an_argument_stays() -> None:
     """A tool may have an argument called ``input``."""
     act = tool({"input": {"type": "object"}})
 
-    assert repaired_args({"input": {"a": 1}}, act) == Repaired({"input": {"a": 1}}, ())
+    assert repair_args({"input": {"a": 1}}, act) == Repaired({"input": {"a": 1}}, ())
 
 
 def test_a_call_of_another_tool_inside_is_refused() -> None:
     """The name says that these arguments were for something else."""
-    found = repaired_args({"name": "other", "arguments": {"a": 1}}, ONE)
+    found = repair_args({"name": "other", "arguments": {"a": 1}}, ONE)
 
     assert isinstance(found, Refused)
     assert "other" in found.reason
@@ -277,14 +277,14 @@ def test_deep_arguments_are_refused() -> None:
     for _ in range(900):
         deep = {"a": deep}
 
-    assert isinstance(repaired_args(deep, tool({"a": {"type": "object"}})), Refused)
+    assert isinstance(repair_args(deep, tool({"a": {"type": "object"}})), Refused)
 
 
 def test_a_schema_that_can_not_be_read_repairs_nothing() -> None:
     """Nothing could be checked against it."""
     broken = Tool("act", "", {"type": "object", "properties": {"a": {"$ref": "#/x"}}}, never)
 
-    found = repaired_args({"a": 1}, broken)
+    found = repair_args({"a": 1}, broken)
 
     assert isinstance(found, Refused)
 
@@ -300,7 +300,7 @@ def test_a_large_and_hopeless_text_takes_no_time() -> None:
         started = time.process_time()
 
         for each in (text, '{"b": "' + text, '{"b": "' + text + '"}', '{"b": [' + text):
-            repaired_text(each, ONE, max_bytes=LIMIT)
+            repair_text(each, ONE, max_bytes=LIMIT)
 
         assert time.process_time() - started < 10
 
@@ -420,7 +420,7 @@ def test_damaged_structure_is_refused_or_mended_as_meant(data: st.DataObject) ->
     text = data.draw(damages(text))
     assume(text.strip() and not _is_json(text))
 
-    found = repaired_text(text, tool, max_bytes=300_000)
+    found = repair_text(text, tool, max_bytes=300_000)
 
     assert isinstance(found, Refused) or dumped(found.args) == dumped(meant), (text, found)
 
@@ -432,8 +432,8 @@ def test_what_fits_is_left_as_it_is(data: st.DataObject) -> None:
     schema, meant = data.draw(objects())
     tool = Tool("act", "", schema, never)
 
-    found = repaired_text(json.dumps(meant), tool, max_bytes=300_000)
-    same = repaired_args(meant, tool)
+    found = repair_text(json.dumps(meant), tool, max_bytes=300_000)
+    same = repair_args(meant, tool)
 
     assume(not {"arguments", "name"} & meant.keys())
     assert isinstance(found, Repaired)
@@ -447,7 +447,7 @@ def test_any_text_has_an_outcome(text: str) -> None:
     """Whatever a model writes, nothing is raised."""
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
 
-    found = repaired_text(text, Tool("act", "", schema, never), max_bytes=300_000)
+    found = repair_text(text, Tool("act", "", schema, never), max_bytes=300_000)
 
     assert isinstance(found, (Repaired, Refused))
 
