@@ -268,7 +268,7 @@ _TOKEN: Final = re.compile(r"[^\s'\"`()\[\]{}<>|,;=:]*\Z")
 
 
 def candidate_paths(call: ToolTask, messages: Sequence[AnyMessage]) -> tuple[str, ...]:
-    """Return the paths in earlier results that the editor may be meant to be called with.
+    """Return the paths in earlier results that the editor may be meant to be called with (CX-06).
 
     They end with the path that is given, by whole components: after a leading ``./`` or
     ``workspace/`` is taken off, and with backslashes for slashes. The one shown last is the first.

@@ -122,6 +122,7 @@ class BrokenCalls:
         return task if again else failed_task(task, task.reason, task.problem)
 
     def _about_names(self) -> RepairRequest:
+        """Return the request about the first calls, with the names that there are (TL-08)."""
         settings, names = self.offer.settings, self.offer.names
         asked = self.broken[: self._at_most(settings.name_repair_max_candidates, 800)]
         shown = names[: self._at_most(settings.name_repair_max_visible_names, 90)]
@@ -137,7 +138,7 @@ class BrokenCalls:
         return _request(ASK_NAMES, calls, {"tools": [*shown]}, shortened=shortened)
 
     def _about_arguments(self) -> RepairRequest:
-        """Return the request about the first calls: few enough, small enough, none cut off.
+        """Return the request about the first calls (TL-09): few and small enough, none cut off.
 
         What is too large to be shown whole can not be kept, and a call that was cut off has no
         certain answer.

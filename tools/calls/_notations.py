@@ -1,8 +1,7 @@
-"""The calls that a model wrote into its text, in the notations of open models (TL-18). Pure.
+"""The notations in which open models write calls into their text (TL-18). Pure.
 
-A text is blocks with words around them: what stands in a fence, behind a mark such as
-``<tool_call>``, or bare. A block is calls, one after the other, each in one of four grammars. What
-begins as calls and can not be read to its end is in doubt, and with it all calls of its text.
+Calls stand one after the other, each in one of six grammars: a value of JSON that is a call or
+calls, a name with arguments behind it, a call or a list of calls of Python, tags, pairs of tags.
 """
 
 import json
@@ -33,7 +32,6 @@ AROUND: Final = frozenset(
 MOST_CALLS: Final = 128
 """Calls of one text; six times what a turn may run unless it is told otherwise."""
 
-
 BAR: Final = "[|｜]"
 NAME_FORM: Final = r"[A-Za-z_][\w.:/-]{0,127}"
 PREFIX: Final = rf"(?:\w{{1,20}}[:_]|{BAR}DSML{BAR})?"
@@ -59,8 +57,6 @@ BETWEEN: Final = re.compile(rf"(?:[\s;]|{OPENING}|{CLOSED_BY})*+", re.IGNORECASE
 
 
 NOT_READ: Final = "none of the calls in this answer was run, as they can not be read beyond doubt"
-
-
 AGAIN: Final = "give them all again, and nothing else"
 
 
@@ -193,10 +189,13 @@ def _with_arguments(
     exact, raw = not source.reading.rungs, source.text[source.reading.spans[id(holder), key]]
     if value is None:
         return WrittenCall(name, {}, "")
-    return _made(name, value, value if exact and isinstance(value, str) else raw, exact, shown)
+    raw = value if exact and isinstance(value, str) else raw
+    return _build_call(name, value, raw, shown, exact=exact)
 
 
-def _made(name: str, value: Any, raw: str, exact: bool, shown: Shown) -> WrittenCall | None:  # noqa: FBT001 - four callers
+def _build_call(
+    name: str, value: Any, raw: str, shown: Shown, *, exact: bool
+) -> WrittenCall | None:
     """Return a call of a name and the value behind it; None where it is words of no known tool.
 
     Arguments that were not read exactly are still to be read, from ``raw``.
@@ -243,7 +242,7 @@ def _without_bracket(call: WrittenCall, args: Any, source: Source, above: int) -
     return replace(call, args=None, raw=call.raw[:-1]) if isinstance(last, dict) else call
 
 
-# --- Four grammars of calls. Each reads from its opening on, and says where it ended.
+# --- Six grammars of calls. Each reads from its opening on, and says where it ended.
 
 Read = tuple[list[WrittenCall], int]
 
@@ -280,7 +279,8 @@ def _read_arguments(text: str, at: int, name: str, shown: Shown) -> Read:
 
 
 def _of_reading(name: str, reading: Reading, raw: str, shown: Shown) -> list[WrittenCall]:
-    call = _made(name, reading.value, raw, not (reading.rungs or reading.unclosed), shown)
+    exact = not (reading.rungs or reading.unclosed)
+    call = _build_call(name, reading.value, raw, shown, exact=exact)
     cut = reading.unclosed and isinstance(reading.value, dict)
     return [_cut(call) if cut else call] if call else []
 

@@ -213,7 +213,7 @@ _STRENGTH: Final[Mapping[Effect, int]] = {"none": 0, "workspace": 1, "external":
 
 
 def rank_stand_ins(tools: Collection[Tool]) -> Mapping[str, tuple[str, ...]]:
-    """Return all stand-ins for each tool, the best first; none for one without a like.
+    """Return all stand-ins for each tool, the best first; none for one without a like (RE-08a).
 
     A stand-in never has a stronger effect, its promotions included: a read that failed is not
     replaced by a write. It does the same kind of thing, to something that both speak of.

@@ -404,7 +404,7 @@ def _packages(words: Sequence[str], runner: Runner) -> Iterator[str]:
 
 
 def check_pin(tool: Tool, rule: PolicyRule, ran_as: str | None) -> PolicyRule:
-    """Return the rule for a call of an MCP tool, which is asked about where it is not pinned.
+    """Return the rule for a call of an MCP tool; it is asked about where it is not pinned (SE-06).
 
     ``ran_as`` is the definition that the tool had when it ran last on this thread, which a person
     or the policy had agreed to; a tool whose server names no version is asked about before that.
