@@ -36,7 +36,7 @@ from langgraph.types import Overwrite
 from typing_extensions import override
 
 from daruma.state.channels import State, applied, state_of
-from daruma.tools.calls import ClassFunctions
+from daruma.tools.calls import OriginalMethods
 
 TESTED_WITH: Final[Mapping[str, tuple[str, ...]]] = {
     "langgraph": ("1.2.",),
@@ -194,8 +194,8 @@ def run_quietly(compiled: CompiledStateGraph[Any, Any, Any, Any], names: Iterabl
 # model together. That is more than a superstep takes, and grows with each step of a thread.
 # Needless once ``ainvoke`` does so only where somebody listens.
 
-_ASKED: Final = ClassFunctions(BaseChatModel, "ainvoke")
-_BETWEEN: Final = ClassFunctions(
+_ASKED: Final = OriginalMethods(BaseChatModel, "ainvoke")
+_BETWEEN: Final = OriginalMethods(
     BaseChatModel, "_convert_input", "agenerate_prompt", "agenerate", "_agenerate_with_cache"
 )
 """What stands between a caller and the model's own function."""
@@ -212,7 +212,7 @@ async def ask_unheard(
     messages: Sequence[BaseMessage],
     config: RunnableConfig,
     options: Mapping[str, Any],
-    asked: ClassFunctions = _ASKED,
+    asked: OriginalMethods = _ASKED,
 ) -> AIMessage | None:
     """Return a model's answer; None where somebody listens, or stands between it and its caller.
 

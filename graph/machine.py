@@ -22,7 +22,7 @@ from daruma.graph import routes
 from daruma.state.calls import Dispatch, with_status
 from daruma.state.channels import State
 from daruma.state.spending import assignments
-from daruma.tools.calls import candidate_paths
+from daruma.tools.editor_tool import candidate_paths
 
 ENTRY = "intake"
 MEMBER_ENTRY = "main"

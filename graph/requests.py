@@ -31,8 +31,7 @@ from daruma.state.data_dir import data_dir
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused, is_question, read_reply
 from daruma.state.mode import MODES
-from daruma.state.text import unkept_id
-from daruma.tools.calls import storable_text, unstorable_part
+from daruma.state.text import storable_text, unkept_id, unstorable_part
 from daruma.tools.text import mask_keys, note_env_file, read_live_values
 from daruma.tools.threads import in_thread
 

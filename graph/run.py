@@ -70,7 +70,7 @@ from daruma.state.errors import DamagedState, DarumaError
 from daruma.state.messages import plain
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
-from daruma.tools.calls import Servers, import_checks
+from daruma.tools.calls import McpServers, import_schema_checks
 from daruma.tools.files import aworkspace_locked
 from daruma.tools.snapshots import Conflicts, Restored
 from daruma.tools.threads import in_thread
@@ -167,7 +167,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         self, given: Any, config: RunnableConfig | None, options: dict[str, Any]
     ) -> AsyncIterator[Any]:
         """Run the machine, which holds its thread."""
-        await import_checks()
+        await import_schema_checks()
         known = self._remembers(config)
         snapshot = await self.aget_state(self._thread(config)) if known else None
         result = snapshot.values.get("result") if snapshot and not snapshot.tasks else None
@@ -182,7 +182,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
             failures = Failures()
             handing = HandingOver(self.evolution.hand_over, remembered=known)
             bound: Callbacks = (self.config or {}).get("callbacks")
-            async with Servers() as servers:
+            async with McpServers() as servers:
                 with run_traced(config, snapshot, bound) as config:
                     scope = RunScope(
                         failures=failures,

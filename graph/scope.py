@@ -47,7 +47,14 @@ from daruma.state.record import copied
 from daruma.state.savepoint import Drifted, reduce_drifted
 from daruma.state.settings import LLM, Settings
 from daruma.state.text import digest
-from daruma.tools.calls import ExactCalls, Outputs, ProcessOutputs, Registry, Servers, Turns
+from daruma.tools.calls import (
+    ExactCalls,
+    McpServers,
+    Outputs,
+    ProcessOutputs,
+    Registry,
+    WorkspaceTurns,
+)
 from daruma.tools.context import Context, not_handed_over
 from daruma.tools.rollback import drift
 from daruma.tools.sandbox import open_sandbox, require_mechanism
@@ -121,11 +128,11 @@ class RunScope:
     failures: Failures = field(default_factory=Failures)
     handing: HandingOver | None = None
     member_machine: Callable[[], MemberMachine] = no_members
-    servers: Servers | None = None
+    servers: McpServers | None = None
     streams_events: bool = True
     member: Member | None = None
     run_id: str = field(default_factory=lambda: uuid4().hex)
-    turns: Turns = field(default_factory=Turns)
+    turns: WorkspaceTurns = field(default_factory=WorkspaceTurns)
     look: FirstLook | None = None
     common: list[tuple[Context, JournalsOfARun | None]] = field(default_factory=list)
 

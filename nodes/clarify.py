@@ -7,8 +7,7 @@ from langchain_core.messages import HumanMessage
 from daruma.state.channels import State, Update
 from daruma.state.conversation import with_status
 from daruma.state.events import ClarificationResolved
-from daruma.state.interrupts import Answer, Question
-from daruma.tools.calls import ask_people, local_time
+from daruma.state.interrupts import Answer, Question, ask_person
 from daruma.tools.context import Context
 from daruma.tools.continuity import fill_in
 from daruma.tools.verification import with_changed_tests
@@ -33,8 +32,8 @@ async def clarify(state: State, context: Context) -> Update:
         ),
         deadline=None,
     )
-    reply: Answer = ask_people(question, context.now())
-    now = local_time(context.now(), context.settings.tools.time_zone)
+    reply: Answer = ask_person(question, context.now())
+    now = context.local_now()
     past = is_calling_off(reply.answer)
     how: Literal["stale", "resumed"] = "stale" if past else "resumed"
     context.emit(ClarificationResolved(how=how, target_action=asked.target_action))

@@ -4,7 +4,7 @@ from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import ContextCompacted
 from daruma.state.steps import Step
-from daruma.tools.calls import call_audit
+from daruma.tools.calls import audit_answer
 from daruma.tools.context import Context, begin_step
 from daruma.tools.window import CompactionResult, compact_history
 
@@ -19,7 +19,7 @@ async def compress(state: State, context: Context) -> Update:
     record = begin_step(state, "compress", context)
     done = await compact_history(state, state.crowded, context)
     context.emit(ContextCompacted(node=done.cost.node, cost=done.cost.to_dict()))
-    audit = call_audit(state.crowded.failover)
+    audit = audit_answer(failover=state.crowded.failover)
     step = record(ok=done.failure is None, audit=audit, context_cost=done.cost)
     steps = [*_calls(state, done), *step]
     update: Update = {"compaction": done.compaction, "crowded": None, "steps": steps}
@@ -37,6 +37,6 @@ def _calls(state: State, done: CompactionResult) -> list[Step]:
             seconds=call.seconds,
             ok=call.ok,
             usage=call.usage,
-            audit=call_audit(call.failover),
+            audit=audit_answer(failover=call.failover),
         )
     ]

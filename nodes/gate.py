@@ -1,25 +1,13 @@
 """Ask a person about the calls that need one: one question for all of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from daruma.state.calls import ToolTask, with_status
 from daruma.state.channels import State, Update
 from daruma.state.events import ApprovalCompleted
 from daruma.state.failure import Failure
-from daruma.state.interrupts import Decision, Decisions, approval_request
-from daruma.tools.calls import (
-    OpenApproval,
-    after_decision,
-    ask_people,
-    blocking_denial,
-    changes_since,
-    denial_text,
-    endless_changes,
-    failed_task,
-    open_approvals,
-    tool_result,
-    void_approval,
-)
+from daruma.state.interrupts import Decision, Decisions, approval_request, ask_person
+from daruma.tools.calls import OpenApproval, blocking_denial, open_approvals, tool_result
 from daruma.tools.context import Context, offer_of
 from daruma.tools.verification import changed_tests_note
 
@@ -33,50 +21,36 @@ async def gate(state: State, context: Context) -> Update:
     an edit that does not fit the tool.
     """
     workspace = state.task.workspace if state.task else None
-    waiting, over = with_status(state.calls, "awaiting"), endless_changes(state.calls)
     opened = await open_approvals(
-        (call for call in waiting if call.id not in over),
-        workspace,
-        context.tools,
-        context.open_sandbox,
-        context.outputs,
+        state.calls, workspace, context.tools, context.open_sandbox, context.outputs
     )
-    hopeless = {**over, **opened.hopeless}
-    after = [failed_task(call, hopeless[call.id]) for call in waiting if call.id in hopeless]
-    asked = opened.approvals
+    after, asked = [*opened.failed], opened.approvals
     decisions = _ask_people(asked, context.now(), changed_tests_note(state)) if asked else {}
     offer = offer_of(state.task, context, messages=state.messages)
     for each in (each for each in asked if each.call.id in decisions):
         decision = decisions[each.call.id]
-        if each.holds(decision):
-            decided = after_decision(each, decision, offer)
-        else:
-            changes = await changes_since(
-                decision.digest, each.grounds, opened.tree, context.outputs
-            )
-            decided = void_approval(each.call, changes)
+        decided = await opened.decide(each, decision, offer)
         told = "void" if decided.status == "awaiting" else decision.decision
         context.emit(ApprovalCompleted(approval_id=each.call.id, decision=told))
         after.append(decided)
-    return _decision_update(state, after, decisions)
+    return _decision_update(state, after)
 
 
 def _ask_people(opened: Sequence[OpenApproval], at: float, told: str) -> dict[str, Decision]:
     question = approval_request(tuple(each.approval for each in opened), None, told)
-    reply: Decisions = ask_people(question, at)
+    reply: Decisions = ask_person(question, at)
     return {decision.approval_id: decision for decision in reply.decisions}
 
 
-def _decision_update(
-    state: State, after: Sequence[ToolTask], decisions: Mapping[str, Decision]
-) -> Update:
+def _decision_update(state: State, after: Sequence[ToolTask]) -> Update:
     by_id = {call.id: call for call in after}
     denied = with_status(after, "rejected")
-    told = [(call, call.reason) for call in with_status(after, "failed")]
-    told += [(call, denial_text(decisions[call.id])) for call in denied]
     return {
         "calls": tuple(by_id.get(call.id, call) for call in state.calls),
-        "messages": [tool_result(call, text, ok=False) for call, text in told],
+        "messages": [
+            tool_result(call, call.reason, ok=False)
+            for call in (*with_status(after, "failed"), *denied)
+        ],
         "failure": _blocking_failure(denied),
     }
 

@@ -6,9 +6,8 @@ from typing import Final
 from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import RollbackDecided, task_started
-from daruma.state.interrupts import Answer, Question
+from daruma.state.interrupts import Answer, Question, ask_person
 from daruma.state.plan import Phase, Plan
-from daruma.tools.calls import ask_people
 from daruma.tools.context import Context
 from daruma.tools.rollback import start_of, write_savepoint
 from daruma.tools.verification import with_changed_tests
@@ -81,5 +80,5 @@ def _with_phase(plan: Plan, phase: Phase) -> Plan:
 async def hold(state: State, context: Context) -> Update:
     """Ask what is to become of what the rollback left; nothing is built on it before."""
     question = question_of(state)
-    reply: Answer = ask_people(question, context.now())
+    reply: Answer = ask_person(question, context.now())
     return await _apply_decision(state, reply.answer, context)

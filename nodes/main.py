@@ -14,22 +14,17 @@ from daruma.state.channels import State, Update
 from daruma.state.context import learned_instruction, pieces, remembered, said_before, warned
 from daruma.state.events import AnswerAudited
 from daruma.state.failure import Failure, ModelFailed, failure_of
-from daruma.state.messages import Messages
+from daruma.state.messages import Messages, has_shortened_results
 from daruma.state.progress import alarm, observed, signature_of
 from daruma.state.record import copied
 from daruma.state.settings import PromptPiece
 from daruma.state.steps import Step
 from daruma.tools.calls import (
     VisibleTools,
-    call_audit,
-    changes_of,
-    has_shortened_results,
-    limit_calls,
-    resolve_calls,
+    audit_answer,
+    read_answer,
     tool_result,
     unusable_answer,
-    with_own_ids,
-    with_text_calls,
 )
 from daruma.tools.context import (
     Answer,
@@ -122,7 +117,7 @@ async def _think(state: State, context: Context) -> Update:
     except ModelFailed as error:
         if crowded := after_provider_refusal(draft, state, context, error):
             return too_large_update(crowded)
-        audit = call_audit(error.failover)
+        audit = audit_answer(failover=error.failover)
         step = record(ok=False, audit=audit, **observed(state)._asdict())
         return {"steps": step, "failure": failure_of(error, "main"), "calls": ()}
     answer = copied(answer, counted=counted) if counted else answer
@@ -169,11 +164,9 @@ def _read_answer(
     state: State, context: Context, answer: Answer, offer: VisibleTools, record: RecordStep
 ) -> Update:
     number = budget.on_thread(state, "think")
-    message = with_text_calls(answer.message, offer.names)
-    message = with_own_ids(message, f"{state.task_id}:answer:{number}")
-    message, left_out = limit_calls(message, offer.settings.max_calls_per_turn)
-    calls = resolve_calls(message, offer)
-    audit = changes_of(str(message.id), calls, left_out=left_out, failover=answer.failover)
+    message_id = f"{state.task_id}:answer:{number}"
+    message, calls, left_out = read_answer(answer.message, message_id, offer)
+    audit = audit_answer(message_id, calls, left_out=left_out, failover=answer.failover)
     if audit:
         context.emit(AnswerAudited(audit=audit.to_dict()))
     useless = None if calls else unusable_answer(message, "main", _count_useless_answers(state))

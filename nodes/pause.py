@@ -9,12 +9,11 @@ from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import BudgetSettled
 from daruma.state.failure import Failure
-from daruma.state.interrupts import Answer, Question
+from daruma.state.interrupts import Answer, Question, ask_person
 from daruma.state.spending import AGAIN, STOP, granted, in_words, stopped, told, unchecked
 from daruma.state.steps import Grant, Overrun
 from daruma.state.task import Amounts
 from daruma.state.verification import excerpt
-from daruma.tools.calls import ask_people
 from daruma.tools.context import Context
 from daruma.tools.verification import with_changed_tests
 
@@ -155,5 +154,5 @@ async def pause(state: State, context: Context) -> Update:
     if not asks(state, context):
         return apply_decision(state, STOP, context)
     question = question_of(state)
-    reply: Answer = ask_people(question, context.now())
+    reply: Answer = ask_person(question, context.now())
     return apply_decision(state, reply.answer, context)

@@ -14,11 +14,12 @@ from daruma.state.channels import State, Update
 from daruma.state.context import learned_instruction, pieces, remembered, said_before, warned
 from daruma.state.events import PlanProposed, PlanRejected
 from daruma.state.failure import Failure, ModelFailed, failure_of
+from daruma.state.messages import cut_off_reason
 from daruma.state.plan import NoPlan, PlanRefused
 from daruma.state.plan_reading import plan_in
 from daruma.state.settings import Settings
 from daruma.state.text import printable_line
-from daruma.tools.calls import call_audit, cut_off_reason
+from daruma.tools.calls import audit_answer
 from daruma.tools.context import Answer, Context, RecordStep, begin_step, unpaid
 from daruma.tools.team import Template, TemplateRefused, team_of
 from daruma.tools.window import (
@@ -71,7 +72,7 @@ async def plan(state: State, context: Context) -> Update:
         if crowded := after_provider_refusal(draft, state, context, error):
             return too_large_update(crowded)
         return {
-            "steps": record(ok=False, audit=call_audit(error.failover)),
+            "steps": record(ok=False, audit=audit_answer(failover=error.failover)),
             "failure": failure_of(error, "plan"),
         }
     answer = replace(answer, counted=counted)
@@ -100,7 +101,7 @@ def _read_plan(
 ) -> Update:
     number = budget.in_task(state, "plan") + 1
     goal = state.task.goal if state.task else ""
-    step = partial(record, answer, audit=call_audit(answer.failover))
+    step = partial(record, answer, audit=audit_answer(failover=answer.failover))
     # The plan stays in the history: who is asked for a better one has to see it.
     said = AIMessage(answer.message.text or "(nothing)", id=f"{state.task_id}:plan:{number}")
     try:

@@ -15,7 +15,7 @@ from daruma.state.failure import Failure, ModelFailed
 from daruma.state.progress import progress_of
 from daruma.state.recovery import RecoveryAction
 from daruma.state.usage import Failover, Usage
-from daruma.tools.calls import call_audit
+from daruma.tools.calls import audit_answer
 from daruma.tools.context import Context, Sampling, begin_step, offer_of, unpaid
 from daruma.tools.recovery import (
     RecoveryCase,
@@ -67,9 +67,8 @@ async def _recover(case: RecoveryCase, context: Context) -> Update:
         return give_up(case, action_by_rule(state, failure), context)
     action, usage, failover = await _choose_action(state, failure, context)
     update, note = await carry_out_action(case, action, context)
-    step = record(
-        signature=failure.signature, usage=usage, audit=call_audit(failover), recovery=note
-    )
+    audit = audit_answer(failover=failover)
+    step = record(signature=failure.signature, usage=usage, audit=audit, recovery=note)
     return update | {"steps": step}
 
 

@@ -9,7 +9,7 @@ from daruma.state.channels import State, Update
 from daruma.state.events import Reflected
 from daruma.state.failure import ModelFailed
 from daruma.state.usage import Failover
-from daruma.tools.calls import call_audit
+from daruma.tools.calls import audit_answer
 from daruma.tools.context import Answer, Context, RecordStep, begin_step, unpaid
 from daruma.tools.window import (
     Draft,
@@ -59,7 +59,7 @@ def _reflection_update(
 ) -> Update:
     text = answer.message.text.strip() if answer else ""
     context.emit(Reflected(text=text))
-    step = record(answer, ok=bool(text), audit=call_audit(failover))
+    step = record(answer, ok=bool(text), audit=audit_answer(failover=failover))
     if not text:
         return {"steps": step}
     number = budget.on_thread(state, "reflect")

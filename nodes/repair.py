@@ -1,5 +1,7 @@
 """Ask the model once for better tool names or arguments, where the rules were not enough."""
 
+from functools import partial
+
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from daruma.state import budget
@@ -9,7 +11,7 @@ from daruma.state.events import AnswerAudited
 from daruma.state.failure import ModelFailed
 from daruma.state.spending import overrun
 from daruma.state.usage import Failover
-from daruma.tools.calls import BrokenCalls, audit_changes, next_repair_round, tool_result
+from daruma.tools.calls import BrokenCalls, audit_answer, repair_round, tool_result
 from daruma.tools.context import EXACT, Answer, Context, begin_step, offer_of
 from daruma.tools.continuity import offer_leaving_out
 
@@ -24,14 +26,18 @@ async def repair(state: State, context: Context) -> Update:
         state.task, context, hidden_tools(state, answered=True), messages=state.messages
     )
     window = context.settings.llm.context_window_tokens
-    this = next_repair_round(state, offer_leaving_out(offer, state), window)
+    tried = partial(budget.repairs, state)
+    this = repair_round(
+        state.calls, state.messages, offer_leaving_out(offer, state), tried, window=window
+    )
     record = begin_step(state, "repair", context)
     answer, failover = await _ask(this, state, context)
-    mended = this.mended(answer.message.text) if answer else {}
-    calls = tuple(this.closed(mended.get(call.id, call)) for call in state.calls)
-    tasks, told = tuple(mended.values()), this.told(mended)
-    audit = audit_changes(this.message_id, tasks, asked=told, failover=failover)
-    context.emit(AnswerAudited(audit=audit.to_dict()))
+    mended = this.mend(answer.message.text) if answer else {}
+    calls = tuple(this.close(mended.get(call.id, call)) for call in state.calls)
+    tasks, told = tuple(mended.values()), this.record(mended)
+    audit = audit_answer(this.message_id, tasks, asked=told, failover=failover)
+    if audit:
+        context.emit(AnswerAudited(audit=audit.to_dict()))
     step = record(answer, ok=bool(mended), signature=this.signature, audit=audit)
     ended = [new for old, new in zip(state.calls, calls, strict=True) if old != new]
     results = [

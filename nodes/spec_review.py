@@ -13,11 +13,11 @@ from daruma.state.interrupts import (
     Edit,
     Park,
     SpecReviewRequest,
+    ask_person,
     edited_plan,
 )
 from daruma.state.outcome import result_of
 from daruma.state.plan import Plan
-from daruma.tools.calls import ask_people
 from daruma.tools.context import Context
 from daruma.tools.team import TemplateRefused, team_of
 
@@ -29,7 +29,7 @@ async def spec_review(state: State, context: Context) -> Update:
     """
     experts = await _expert_names(state, context)
     question = review_request(state, context.settings.spec_review.timeout, experts)
-    reply = ask_people(question, context.now())
+    reply = ask_person(question, context.now())
     review_id, plan = question["spec_review_id"], proposed(state)
     decision = "timeout" if isinstance(reply, Park) else reply.decision
     if plan.parked and state.task:

@@ -1,9 +1,9 @@
 """Run one tool task. Each runs on its own, so that a crash repeats only what had not finished."""
 
 from asyncio import CancelledError
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from langgraph.errors import GraphBubbleUp
@@ -12,28 +12,23 @@ from daruma.state.calls import Dispatch, ToolTask, moved
 from daruma.state.channels import Update
 from daruma.state.errors import CutOff
 from daruma.state.events import ApprovalCompleted, ToolCompleted, ToolStarted
-from daruma.state.interrupts import Answer, Question, ReplyRefused, read_reply
 from daruma.state.steps import Step
 from daruma.tools.calls import (
-    UNKNOWN_OUTCOME,
     Effect,
     Outcome,
-    TextWithImages,
     Tool,
-    Work,
-    advise_paths,
-    ask_once,
+    ask_outcome,
     call_effect,
     check_permission,
     outcome_without_tool,
     run_once,
-    run_within,
-    shorten_output,
+    run_with_timeout,
     snapshots_around,
     tool_result,
     void_approval,
 )
 from daruma.tools.context import Context, offer_of
+from daruma.tools.editor_tool import advise_paths
 from daruma.tools.errors import GroundsChanged, OutcomeUnknown, ToolError
 from daruma.tools.snapshots import SnapshotUnavailable
 from daruma.tools.text import mask_keys
@@ -84,24 +79,23 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
     return {**_result_update(call, outcome, known), "steps": [step]}
 
 
-async def _run_effect_once(call: ToolTask, effect: Effect, work: Work, context: Context) -> Outcome:
+async def _run_effect_once(
+    call: ToolTask,
+    effect: Effect,
+    work: Callable[[str], Awaitable[Outcome]],
+    context: Context,
+) -> Outcome:
     snapshots = context.snapshots(effect.workspace or None)
     async with context.turns.turn(effect.workspace, snapshots, context.journal) as turn:
-        asking = partial(_ask_about_outcome, context)
-        return await run_once(call, effect, turn, context.journal, work, asking, context.emit)
-
-
-def _ask_about_outcome(context: Context, question: Question) -> str:
-    """Ask. An answer that is none to this is one to the tool's own question, asked before.
-
-    LangGraph tells answers by their order alone; then the model is told that nobody knows.
-    """
-    given = ask_once(question, context.now())
-    try:
-        reply: Answer = read_reply(question, given)
-    except ReplyRefused:
-        return UNKNOWN_OUTCOME
-    return reply.answer
+        return await run_once(
+            call,
+            effect,
+            turn,
+            context.journal,
+            work,
+            lambda question: ask_outcome(question, context.now()),
+            context.emit,
+        )
 
 
 def _result_update(call: ToolTask, outcome: Outcome, known: Tool | None = None) -> Update:
@@ -136,24 +130,18 @@ async def _run_and_report(dispatch: Dispatch, known: Tool, key: str, context: Co
         )
 
     try:
-        outcome = mask_keys(
-            await _run_tool(dispatch, known, key, context)
-        )  # before anything keeps it
-        outcome = await _shorten_output(outcome, context)
+        outcome = await _run_tool(dispatch, known, key, context)
+        outcome = mask_keys(outcome)  # before anything keeps it
+        short = await context.outputs.shorten(
+            outcome.text, context.settings.tools.max_result_chars
+        )  # a large output is kept beside the state, before anything refers to it
+        outcome = replace(outcome, text=short.text, reference=short.reference)
     except GroundsChanged as changed:
         end(context.now() - started, f"Not run: {changed}", ok=False)
         raise
     outcome = replace(outcome, seconds=context.now() - started)
     end(outcome.seconds, outcome.text, ok=outcome.status == "done")
     return outcome
-
-
-async def _shorten_output(outcome: Outcome, context: Context) -> Outcome:
-    """Keep a large output beside the state, before anything refers to it."""
-    result = await shorten_output(
-        outcome.text, context.settings.tools.max_result_chars, context.outputs
-    )
-    return replace(outcome, text=result.text, reference=result.reference)
 
 
 async def _run_tool(dispatch: Dispatch, known: Tool, key: str, context: Context) -> Outcome:
@@ -166,10 +154,9 @@ async def _run_tool(dispatch: Dispatch, known: Tool, key: str, context: Context)
             with context.servers.in_use() if context.servers else nullcontext():
                 await check_permission(call, known, workspace, at, context.tools)
                 limit = context.settings.tools.timeout
-                text = await run_within(limit, known, args, at)
+                text = await run_with_timeout(limit, known, args, at)
         unchanged = looks is not None and looks.after is not None and not looks.after.changes
-        images = text.images if isinstance(text, TextWithImages) else ()
-        return Outcome("done", str(text), unchanged=unchanged, images=images)
+        return Outcome.done(text, unchanged=unchanged)
     except SnapshotUnavailable as error:
         return Outcome("failed", f"Error: not run, as it could not be undone: {error}")
     except OutcomeUnknown as error:

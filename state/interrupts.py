@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, NotRequired
 
+from langgraph.types import interrupt
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
@@ -386,3 +387,32 @@ _FORMS: Final[Mapping[str, Callable[[Mapping[str, Any]], _Form]]] = {
     "recovery_request": _recovery,
     "question": _question,
 }
+
+
+# --- Asking a person: the one place where a node stops for an answer.
+
+
+def ask_person(question: Mapping[str, Any], at: float) -> Any:
+    """Ask, and return the reply in its typed form once there is one; a node begins anew with it.
+
+    The graph itself refuses a reply that does not fit before anything runs. In another graph nobody
+    does: the question stays open, and says why as ``refused`` (FA-08).
+    """
+    asked = question
+    while True:
+        reply = ask_once(asked, at)
+        try:
+            return read_reply(question, reply, shown=False)
+        except ReplyRefused as refused:
+            asked = {**question, "refused": str(refused)}
+
+
+def ask_once(question: Mapping[str, Any], at: float) -> Any:
+    """Ask, and return the reply as it came.
+
+    The schema of a reply goes with the question, for clients that make a form of it, and so do the
+    form of chat clients and when it was ``asked_at`` (Unix seconds): a reply that was sent before
+    can not be meant for it.
+    """
+    told = {**question, "asked_at": at, **inbox_of(question)}
+    return interrupt(told, response_schema=reply_schema(question))

@@ -1,16 +1,20 @@
 """Lists and sets that only grow and know what they hold, and the messages channel (DU-08)."""
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
 
 from langchain_core.messages import (
+    AIMessage,
     AnyMessage,
     BaseMessage,
     HumanMessage,
     RemoveMessage,
+    ToolMessage,
     convert_to_messages,
 )
+
+from daruma.state.text import REFERENCE
 
 REMOVE_ALL_MESSAGES: Final = "__remove_all__"
 """LangGraph's own; its module loads the engine, which who only reads a thread does without."""
@@ -192,3 +196,45 @@ def is_request(message: AnyMessage, thread: str) -> bool:
     """Whether a person said it to begin a task: notes of the machine have its task in their id."""
     own = str(message.id or "").startswith(f"{thread}/")
     return isinstance(message, HumanMessage) and not own
+
+
+# --- What messages of a thread tell beside their text.
+
+DEFINITION: Final = "definition"
+"""Where the result of an MCP tool says what the tool was when it ran."""
+
+
+def approved_definitions(messages: Sequence[AnyMessage]) -> Mapping[str, str]:
+    """Return by name what MCP tools were when they ran last: what was approved of them (SE-06)."""
+    return growing(messages).known(_definitions, start={})
+
+
+def _definitions(known: Mapping[str, str], messages: Sequence[AnyMessage]) -> Mapping[str, str]:
+    ran = (each for each in messages if isinstance(each, ToolMessage))
+    new = {str(m.name): str(m.additional_kwargs.get(DEFINITION, "")) for m in ran}
+    return {**known, **{name: each for name, each in new.items() if each}}
+
+
+def has_shortened_results(messages: Sequence[AnyMessage]) -> bool:
+    """Whether one of the messages is a result that was left out in part."""
+    return growing(messages).known(_leave_out, start=False)
+
+
+def _leave_out(known: bool, messages: Sequence[AnyMessage]) -> bool:  # noqa: FBT001 - a fold
+    return known or any(
+        isinstance(message, ToolMessage) and REFERENCE in message.additional_kwargs
+        for message in messages
+    )
+
+
+END_REASON_KEYS = ("finish_reason", "stop_reason", "done_reason")
+"""Where providers say why an answer ended: OpenAI and Google, Anthropic, Ollama."""
+_NOT_BY_THE_MODEL = frozenset(
+    {"length", "content_filter", "max_tokens", "model_context_window_exceeded", "safety"}
+)
+
+
+def cut_off_reason(message: AIMessage) -> str:
+    """Return why an answer was ended by a limit or a filter; empty if by the model itself."""
+    said = (str(message.response_metadata.get(key)) for key in END_REASON_KEYS)
+    return next((why for why in said if why.lower() in _NOT_BY_THE_MODEL), "")

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
+from math import isfinite
 from typing import Any, Final, TypeVar
 
 # --- Which characters hide: drawn as nothing, as something else, or obeyed by a terminal.
@@ -483,3 +484,51 @@ def without_ids(text: str) -> str:
 
 def _unless_a_word(found: re.Match[str]) -> str:
     return "#" if re.search(r"\d", found[0]) else found[0]
+
+
+# --- What can be stored just as it is: in a checkpoint, in a database.
+
+DEEPEST: Final = 100
+"""Levels of lists and objects in each other: what stores them goes to some hundred."""
+SMALLEST, LARGEST = -(2**63), 2**64 - 1
+"""The whole numbers that msgpack knows."""
+
+
+def unstorable_part(value: Any, depth: int = 0) -> str | None:
+    """Say what about a JSON value can not be stored unchanged; None if nothing."""
+    if depth > DEEPEST:
+        return f"it is nested more than {DEEPEST} levels deep"
+    if isinstance(value, str):
+        return None if _is_unicode(value) else "it holds half a character (a lone surrogate)"
+    if isinstance(value, int) and not SMALLEST <= value <= LARGEST:
+        return "it holds a whole number of more than 64 bits"
+    if isinstance(value, float) and not isfinite(value):
+        return "it holds a number that JSON does not have (NaN or Infinity)"
+    if isinstance(value, dict):
+        return _first((*value, *value.values()), depth)
+    return _first(value, depth) if isinstance(value, list | tuple) else None
+
+
+def _first(values: Any, depth: int) -> str | None:
+    for value in values:
+        if said := unstorable_part(value, depth + 1):
+            return said
+    return None
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def storable_text(text: str) -> str:
+    """Return text without NUL and lone surrogates, which no database takes."""
+    text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text shows nothing: white space, control and zero-width characters only."""
+    return all(each.isspace() or unicodedata.category(each) in ("Cf", "Cc") for each in text)

@@ -21,7 +21,7 @@ from tests.tools.repair.corpus.calls import CALLS
 from tests.tools.repair.corpus.offered import TOOLS
 
 from daruma.state.calls import ToolTask
-from daruma.tools.calls import VisibleTools, resolve_calls, with_own_ids, with_text_calls
+from daruma.tools.calls import VisibleTools, read_answer
 
 Made = tuple[str, dict[str, Any]]
 Quote = Callable[[Any], str]
@@ -32,7 +32,7 @@ OFFER: Final = VisibleTools(tools=tuple(TOOLS.values()))
 def tasks_of(text: str, finish: str = "stop") -> tuple[ToolTask, ...]:
     """Return what becomes of an answer."""
     message = AIMessage(text, response_metadata={"finish_reason": finish})
-    return resolve_calls(with_own_ids(with_text_calls(message, OFFER.names), "m"), OFFER)
+    return read_answer(message, "m", OFFER)[1]
 
 
 def runs(task: ToolTask) -> bool:

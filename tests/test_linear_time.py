@@ -16,10 +16,9 @@ from daruma.state.plan import PlanRefused
 from daruma.state.plan_reading import plan_in
 from daruma.state.settings import Settings, SettingsError
 from daruma.state.text import folded, revealed, warnings, without_ids, without_names
-from daruma.tools.calls import Unreadable
-from daruma.tools.calls._answer_text import written_calls
-from daruma.tools.calls._json_reader import read_value
-from daruma.tools.calls.repair._json_text import checked_prose
+from daruma.tools.calls._answer_text import read_written_calls
+from daruma.tools.calls._json_reader import Unreadable, read_value
+from daruma.tools.calls.repair._json_text import check_prose
 from daruma.tools.checks import commands_for, plugins_to_load
 from daruma.tools.commands._command import last_lines
 from daruma.tools.continuity._continuation import strip_courtesy
@@ -98,13 +97,13 @@ def value(text: str) -> None:
 def calls(text: str) -> None:
     """Look for calls in an answer."""
     for answer in (text, f"```json\n{text}```", f"```\n{text}x", f"<tool_call>{text}"):
-        written_calls(answer, {"a"})
+        read_written_calls(answer, {"a"})
 
 
 def prose(text: str) -> None:
     """Look at what stands around arguments."""
     with suppress(Unreadable):
-        checked_prose(text[:2_000], f"{text[:1_999]}\0", frozenset())
+        check_prose(text[:2_000], f"{text[:1_999]}\0", frozenset())
 
 
 def skill(text: str) -> None:

@@ -5,12 +5,12 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
 
 from langgraph.store.base import BaseStore
 from pydantic import BaseModel, ConfigDict, Field
 
-from daruma.tools.calls import Args, Canonical, DateKind, Surroundings, Tool, shipped_tool
+from daruma.tools.calls import Canonical, Surroundings, Tool, shipped_tool
 from daruma.tools.errors import ToolError
 
 # --- What the assistant's tools that make something are given.
@@ -151,7 +151,7 @@ def _aliases(field: str, *more: str) -> dict[str, str]:
     return {**_TITLES, **dict.fromkeys((each for each in names if each != field), field)}
 
 
-def _dates(kind: DateKind, *fields: str) -> dict[str, DateKind]:
+def _dates(kind: Literal["date", "time"], *fields: str) -> dict[str, Literal["date", "time"]]:
     return dict.fromkeys(fields, kind)
 
 
@@ -265,6 +265,7 @@ _KEEPING: Final[tuple[Tool, ...]] = (
 
 # --- The assistant's tools that make something.
 
+Args = TypeVar("Args", bound=BaseModel)
 Made = TodoArgs | ScheduleTaskArgs | GoalArgs | ReminderArgs
 
 

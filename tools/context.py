@@ -4,8 +4,10 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Literal, Protocol, Unpack
+from zoneinfo import ZoneInfo
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 from langgraph.store.base import BaseStore
@@ -14,6 +16,7 @@ from daruma.state import budget
 from daruma.state.budget import Details, record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import BudgetSpent, Event, unheard
+from daruma.state.messages import approved_definitions
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
 from daruma.state.spending import overrun, stopped
@@ -23,18 +26,15 @@ from daruma.state.usage import Failover, Role, Usage
 from daruma.tools.calls import (
     ExactCalls,
     Journal,
+    McpServers,
     NoJournal,
     Outputs,
     ProcessOutputs,
     Registry,
-    Servers,
     Surroundings,
     Tool,
-    Turns,
     VisibleTools,
-    approved_definitions,
-    local_time,
-    usable_tool_sets,
+    WorkspaceTurns,
 )
 from daruma.tools.files import EditHistory, Workspace, edit_folder
 from daruma.tools.sandbox import Sandbox
@@ -134,13 +134,17 @@ class Context:
     carry_out: CarryOut = nobody
     exact_calls: ExactCalls = field(default_factory=ExactCalls)
     journal: Journal = field(default_factory=NoJournal)
-    turns: Turns = field(default_factory=Turns)
-    servers: Servers | None = None
+    turns: WorkspaceTurns = field(default_factory=WorkspaceTurns)
+    servers: McpServers | None = None
     outputs: Outputs = field(default_factory=lambda: Outputs(ProcessOutputs()))
     store: BaseStore | None = None
     tokens: Tokens = ESTIMATE
     own_auxiliary: bool = False
     can_ask: bool = True
+
+    def local_now(self) -> datetime:
+        """Return the time in the zone of the settings, in the machine's own where none is set."""
+        return local_time(self.now(), self.settings.tools.time_zone)
 
     def snapshots(self, workspace: str | None) -> Snapshots | None:
         """Return the snapshots of a workspace; None where there is none, or settings want none."""
@@ -210,6 +214,29 @@ def begin_step(state: State, kind: StepKind, context: Context) -> RecordStep:
     return record
 
 
+# --- The time zone of the machine, with its rules for every date and not just today's offset.
+
+
+class MachineZone(tzinfo):
+    """What the operating system says of a local time."""
+
+    def utcoffset(self, at: datetime | None) -> timedelta | None:
+        return (at or datetime.now(self)).replace(tzinfo=None).astimezone().utcoffset()
+
+    def dst(self, at: datetime | None) -> timedelta | None:  # noqa: ARG002 - a tzinfo
+        return None
+
+    def tzname(self, at: datetime | None) -> str | None:
+        return (at or datetime.now(self)).replace(tzinfo=None).astimezone().tzname()
+
+
+def local_time(seconds: float, zone: str | None) -> datetime:
+    """Return a Unix time in a zone by its IANA name, in the machine's own where that is None."""
+    if zone is None:
+        return datetime.fromtimestamp(seconds, UTC).astimezone().replace(tzinfo=MachineZone())
+    return datetime.fromtimestamp(seconds, ZoneInfo(zone))
+
+
 # --- What a task's model is offered, by the settings and the tools of its run.
 
 
@@ -230,11 +257,14 @@ def offer_of(
     settings = context.settings.tools
     if task is None or task.mode == "direct_chat":
         return VisibleTools(settings=settings)
-    can_use = usable_tool_sets(
-        context.settings, workspace=task.workspace is not None, store=context.store is not None
+    shown = context.tools.shown(
+        context.settings,
+        frozenset(without),
+        workspace=task.workspace is not None,
+        store=context.store is not None,
+        reading=reading,
     )
-    shown = context.tools.shown(settings, can_use, frozenset(without), reading=reading)
-    now = local_time(context.now(), settings.time_zone) if shown.dated else None
+    now = context.local_now() if shown.dated else None
     unconfined = context.settings.sandbox.require == "none"
     served = any(tool.origin == "mcp" for tool in shown.tools)
     ran_as = approved_definitions(messages) if served else {}

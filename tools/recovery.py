@@ -5,7 +5,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
@@ -19,16 +19,9 @@ from daruma.state.interrupts import Answer, Approve, Deny, Instruct, Question, R
 from daruma.state.progress import progress_of
 from daruma.state.recovery import DONE, Assent, Carried, Recovered, RecoveryAction, Strategy
 from daruma.state.settings import Recovery
-from daruma.tools.calls import (
-    Unreadable,
-    VisibleTools,
-    changes_of,
-    resolve_calls,
-    storable_text,
-    tool_result,
-    unstorable_part,
-)
-from daruma.tools.calls.repair import json_readings
+from daruma.state.text import storable_text, unstorable_part
+from daruma.tools.calls import VisibleTools, audit_answer, resolve_calls, tool_result
+from daruma.tools.calls.repair import read_object
 from daruma.tools.context import Context, begin_step, offer_of
 from daruma.tools.evolution import MetFailure, finish_within, learned_action
 from daruma.tools.text import without_keys
@@ -161,7 +154,7 @@ def action_in(text: str) -> RecoveryAction | None:
     What is said of its confidence counts only as a number from 0 to 1: anything else is no
     confidence at all, so that a person is asked.
     """
-    said = _object_in(text)
+    said = read_object(text) or {}
     strategy = _strategy(said.get("strategy"))
     if strategy is None:
         return None
@@ -179,16 +172,6 @@ def action_in(text: str) -> RecoveryAction | None:
         expected_outcome=_text(said.get("expected_outcome")),
         confidence=_confidence(said.get("confidence")),
     )
-
-
-def _object_in(text: str) -> Mapping[str, Any]:
-    try:
-        found = json_readings(text, frozenset())
-    except Unreadable:
-        return {}
-    value = found[0].value
-    whole = len(found) == 1 and not found[0].unclosed
-    return value if whole and isinstance(value, Mapping) else {}
 
 
 def _strategy(said: object) -> Strategy | None:
@@ -387,7 +370,7 @@ def _called(case: RecoveryCase, action: RecoveryAction, context: Context) -> Upd
     call = {"name": action.tool_name, "args": action.parameters, "id": "call_0"}
     message = AIMessage(action.reasoning, tool_calls=[call], id=case.message_id)
     calls = resolve_calls(message, offer_of(case.state.task, context, messages=case.state.messages))
-    audit = changes_of(case.message_id, calls)
+    audit = audit_answer(case.message_id, calls)
     if audit:
         context.emit(AnswerAudited(audit=audit.to_dict()))
     failed = [tool_result(each, each.reason, ok=False) for each in with_status(calls, "failed")]

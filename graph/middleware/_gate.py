@@ -1,5 +1,6 @@
 """The gate for any agent: a policy for its calls, and one question for all that need a person."""
 
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final, NotRequired
@@ -21,16 +22,13 @@ from daruma.state.calls import Grounds, ToolTask, approval_of, with_status
 from daruma.state.interrupts import Decision, ReplyRefused, approval_request, read_reply
 from daruma.state.settings import Tools
 from daruma.tools.calls import (
-    CALL_CHANGED,
-    Call,
     OpenApproval,
     VisibleTools,
-    after_decision,
+    apply_decision,
     blocking_denial,
-    denial_text,
-    import_checks,
+    import_schema_checks,
     policy_refusal,
-    resolve_call,
+    resolve_calls,
     tool_result,
 )
 from daruma.tools.calls.policy import check_policy, check_profile, profile_shows
@@ -41,8 +39,14 @@ AS_GIVEN: Final = {
     "name_repair_attempts": 0,
     "call_repair_attempts": 0,
     "validate_schema": False,
+    "max_argument_bytes": sys.maxsize,
 }
 """The gate judges what would run, and mends nothing."""
+
+
+CHANGED: Final = (
+    "not run: what was approved is not what would run now; call it again to have it asked"
+)
 
 
 class GateState(AgentState[Any]):
@@ -103,7 +107,7 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
 
     @hook_config(can_jump_to=["end"])
     async def aafter_model(self, state: GateState, runtime: Any) -> dict[str, Any] | None:
-        await import_checks()  # for arguments that a person edits
+        await import_schema_checks()  # for arguments that a person edits
         return self.after_model(state, runtime)
 
     def wrap_tool_call(
@@ -142,8 +146,9 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
         return [replace(each, status="ready") for each in tasks if each.id not in known]
 
     def _task(self, call: Mapping[str, Any], message_id: str) -> ToolTask:
-        own = Call(id=str(call["id"]), name=call["name"], args=dict(call["args"]), raw="")
-        return resolve_call(own, message_id, with_name(self._offer, own.name))
+        own = {"id": str(call["id"]), "name": call["name"], "args": dict(call["args"])}
+        answer = AIMessage("", id=message_id, tool_calls=[{**own, "type": "tool_call"}])
+        return resolve_calls(answer, with_name(self._offer, call["name"]))[0]
 
     def _decided(
         self, calls: Sequence[ToolTask], decisions: dict[str, Decision]
@@ -163,7 +168,7 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
             new = {each.approval_id: each for each in reply.decisions}
             decisions.update(new)
             after = {
-                id_: after_decision(at := opened[id_], each, with_name(self._editing, at.call.name))
+                id_: apply_decision(at := opened[id_], each, with_name(self._editing, at.call.name))
                 for id_, each in new.items()
             }
             calls = tuple(after.get(call.id, call) for call in calls)
@@ -181,7 +186,7 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
         call = replace(call, approved=approved)
         said = policy_refusal(call, tool, self._offer.settings)
         if not said and approved and approval_of(call, None).digest != approved:
-            said = CALL_CHANGED
+            said = CHANGED
         return tool_result(call, said, ok=False) if said else None
 
 
@@ -200,8 +205,7 @@ def _update(
     message: AIMessage, calls: Sequence[ToolTask], decisions: Mapping[str, Decision]
 ) -> dict[str, Any]:
     denied, failed = with_status(calls, "rejected"), with_status(calls, "failed")
-    told = [(call, call.reason) for call in failed]
-    told += [(call, denial_text(decisions[call.id])) for call in denied]
+    told = [(call, call.reason) for call in (*failed, *denied)]
     if blocked := blocking_denial(denied):
         told += [(call, f"Not run: {blocked}") for call in with_status(calls, "ready")]
     results: list[AnyMessage] = [tool_result(call, text, ok=False) for call, text in told]

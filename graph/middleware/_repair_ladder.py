@@ -19,22 +19,19 @@ from daruma.state.steps import Audit
 from daruma.tools.calls import (
     BrokenCalls,
     VisibleTools,
-    audit_changes,
+    audit_answer,
     calls_of,
-    import_checks,
-    limit_calls,
+    import_schema_checks,
+    read_answer,
     repair_round,
-    resolve_calls,
     tool_result,
-    with_own_ids,
-    with_text_calls,
 )
 from daruma.tools.context import EXACT
 
 AUDIT = "daruma"
 """Where a message's ``response_metadata`` says what was changed of its calls, and what was said."""
 
-Mended = tuple[tuple[ToolTask, ...], list[Audit]]
+Mended = tuple[tuple[ToolTask, ...], list[Audit | None]]
 
 
 class RepairLadder(AgentMiddleware[Any, Any, Any]):
@@ -65,20 +62,19 @@ class RepairLadder(AgentMiddleware[Any, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        await import_checks()
+        await import_schema_checks()
         offer = offer_for(request.tools, self._settings)
         answered = await handler(request)
         said = answer_in(answered)
         if said is None:
             return answered
-        message = with_own_ids(with_text_calls(said, offer.names), said.id or f"lc_run--{uuid4()}")
-        message, left_out = limit_calls(message, self._settings.max_calls_per_turn)
-        calls = resolve_calls(message, offer)
+        message_id = said.id or f"lc_run--{uuid4()}"
+        message, calls, left_out = read_answer(said, message_id, offer)
         if not calls:
             return answered
-        first = audit_changes(str(message.id), calls, left_out=left_out)
-        calls, audits = await self._rounds(request, message, calls, offer, handler)
-        audits = [each for each in (first, *audits) if not each.empty]
+        first = audit_answer(message_id, calls, left_out=left_out)
+        calls, rounds = await self._rounds(request, message, calls, offer, handler)
+        audits = [each for each in (first, *rounds) if each]
         for audit in audits:
             send_event(request, AnswerAudited(audit=audit.to_dict()))
         failed = with_status(calls, "failed")
@@ -94,16 +90,16 @@ class RepairLadder(AgentMiddleware[Any, Any, Any]):
         handler: Handler,
     ) -> Mended:
         """Ask the model about what the rules could not mend, as often as the settings allow."""
-        audits: list[Audit] = []
+        audits: list[Audit | None] = []
         asked: list[str] = []
         while with_status(calls, "repairable"):
-            this = repair_round(calls, [message], offer, asked=asked)
+            this = repair_round(calls, [message], offer, asked.count)
             asked.append(this.signature)
             said = await _answered(request, this, handler)
-            mended = this.mended(said)
-            calls = tuple(this.closed(mended.get(call.id, call)) for call in calls)
-            told = this.told(mended)
-            audits.append(audit_changes(this.message_id, tuple(mended.values()), asked=told))
+            mended = this.mend(said)
+            calls = tuple(this.close(mended.get(call.id, call)) for call in calls)
+            told = this.record(mended)
+            audits.append(audit_answer(this.message_id, tuple(mended.values()), asked=told))
         return calls, audits
 
 

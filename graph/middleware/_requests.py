@@ -1,25 +1,20 @@
 """An agent's tools and requests as our rules see them."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
 from langchain.agents.middleware import ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool
-from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from daruma.state.events import Event
 from daruma.state.settings import Tools
 from daruma.tools.calls import (
-    Surroundings,
     Tool,
-    ToolRefused,
     VisibleTools,
-    check_aliases,
     check_names,
-    is_mcp_tool,
-    read_declaration,
+    foreign_tool,
 )
 from daruma.tools.calls.policy import profile_shows
 from daruma.tools.threads import in_model_thread
@@ -66,19 +61,18 @@ def offer_for(
     Raises :class:`~daruma.tools.calls.ToolNameConflictError` for names that could mean two.
     """
     tools = tools_of(given)
-    check_names(tools, normalize=settings.normalize_names)
-    check_aliases(tools, settings.name_aliases, normalize=settings.normalize_names)
+    check_names(tools, settings.name_aliases, normalize=settings.normalize_names)
     return VisibleTools(tools=tools, hidden=frozenset(hidden), settings=settings)
 
 
 def tools_of(given: Iterable[Given]) -> tuple[Tool, ...]:
     """Return the tools that can be called by name; a provider's own tools are none."""
-    return tuple(tool for each in given if (tool := _tool(each)) is not None)
+    return tuple(tool for each in given if (tool := foreign_tool(each)) is not None)
 
 
 def select_visible(given: Iterable[Given], settings: Tools) -> list[Any]:
     """Return the tools that a profile shows; a provider's own stay."""
-    kept = ((each, _tool(each)) for each in given)
+    kept = ((each, foreign_tool(each)) for each in given)
     return [each for each, tool in kept if tool is None or profile_shows(settings, tool)]
 
 
@@ -90,37 +84,7 @@ def with_name(offer: VisibleTools, name: str) -> VisibleTools:
     if offer.find(name) or name in offer.hidden:
         return offer
     anything = {"type": "object", "additionalProperties": True}
-    tool = Tool(name=name, description="", parameters=anything, run=_elsewhere)
-    if profile_shows(offer.settings, tool):
+    tool = foreign_tool({"name": name, "description": "", "parameters": anything})
+    if tool and profile_shows(offer.settings, tool):
         return replace(offer, tools=(*offer.tools, tool))
     return replace(offer, hidden=offer.hidden | {name})
-
-
-def _tool(given: Given) -> Tool | None:
-    if isinstance(given, dict) and not (given.get("function") or given.get("parameters")):
-        return None
-    function = convert_to_openai_tool(given)["function"]
-    parameters = function.get("parameters", {"type": "object", "properties": {}})
-    effect: Any = "external"
-    if isinstance(given, BaseTool):
-        effect = _effect(given, parameters)
-    mcp = isinstance(given, BaseTool) and is_mcp_tool(given)
-    return Tool(
-        name=function["name"],
-        description=function.get("description", ""),
-        parameters=parameters,
-        run=_elsewhere,
-        effect=effect,
-        origin="mcp" if mcp else "application",
-    )
-
-
-def _effect(tool: BaseTool, parameters: Mapping[str, Any]) -> str:
-    try:
-        return read_declaration(tool, parameters).effect
-    except ToolRefused:  # meant for the machine, which runs it otherwise
-        return "external"
-
-
-async def _elsewhere(args: Mapping[str, Any], at: Surroundings) -> str:
-    raise NotImplementedError("the agent runs its tools itself")

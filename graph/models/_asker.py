@@ -31,8 +31,9 @@ from daruma.graph.models._providers import key_hint
 from daruma.state.events import Event, ModelAttemptFailed, ModelCallCompleted, ModelCallStarted
 from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.settings import Requests
+from daruma.state.text import storable_text
 from daruma.state.usage import Attempt, Failover, Role, Usage, sound_usage
-from daruma.tools.calls import Tool, storable_answer, storable_text
+from daruma.tools.calls import Tool, storable_answer
 from daruma.tools.context import Answer, Sampling
 from daruma.tools.text import without_keys
 from daruma.tools.tokens import ESTIMATE

@@ -13,14 +13,14 @@ from langgraph.constants import TAG_NOSTREAM
 
 from daruma.graph.models._faults import Fault, ModelUnavailable
 from daruma.graph.models._scripted import AnsweringModel, with_metadata
-from daruma.tools.calls import ClassFunctions, Tool, images_in
+from daruma.tools.calls import OriginalMethods, Tool
 from daruma.tools.context import Sampling
 from daruma.tools.provider_messages import Sendable, sendable
 from daruma.tools.tokens import ESTIMATE, REPLY
 
 # --- Asking a model, or what its ``bind_tools`` made.
 
-_ASKED_BY_US: Final = ClassFunctions(AnsweringModel, "ainvoke")
+_ASKED_BY_US: Final = OriginalMethods(AnsweringModel, "ainvoke")
 
 
 async def ask_model(
@@ -76,7 +76,9 @@ def with_images(asked: Runnable[Any, Any], messages: Sequence[BaseMessage]) -> l
         if waiting and not isinstance(message, ToolMessage):
             done.append(HumanMessage(waiting))
             waiting = []
-        images = [] if not isinstance(message, ToolMessage) else images_in(message)
+        told = isinstance(message, ToolMessage) and isinstance(message.content, list)
+        parts = [each for each in message.content if isinstance(each, dict)] if told else []
+        images = [each for each in parts if each.get("type") == "image"]
         if images and (apart or not sees):
             message = message.model_copy(update={"content": message.text})  # noqa: PLW2901
             said = f"Images of the result of {message.name}:"

@@ -20,7 +20,7 @@ from daruma.graph.models._faults import BrokenAnswer
 from daruma.graph.models._providers import arguments_of, openai_key, openai_url
 from daruma.state.settings import ModelOptions, Requests
 from daruma.state.usage import sound_usage
-from daruma.tools.calls import SENT_CALLS_KEY, is_object
+from daruma.tools.calls import keep_sent_calls
 
 # --- What a model sent as the arguments of its calls, while its answer is streamed.
 
@@ -46,11 +46,8 @@ class HeardCalls:
 
     def unread(self) -> Iterator[ChatGenerationChunk]:
         """Yield one piece more, with all calls as they were sent, if one is not a JSON object."""
-        if all(is_object(call["args"]) for call in self._calls.values()):
-            return
-        # Under the provider's own name for them LangChain would read them as calls once more.
-        sent = {SENT_CALLS_KEY: list(self._calls.values())}
-        yield ChatGenerationChunk(message=AIMessageChunk(content="", additional_kwargs=sent))
+        if sent := keep_sent_calls(self._calls.values()):
+            yield ChatGenerationChunk(message=AIMessageChunk(content="", additional_kwargs=sent))
 
 
 # --- OpenAI's chat models as we use them: no call of an answer is read otherwise than it was sent.

@@ -25,7 +25,8 @@ from daruma.graph.errors import ExitRun
 from daruma.graph.models import FailedAttempt, Fault, Pursuit, fault_of
 from daruma.graph.tracing._callbacks import RUN_KEY
 from daruma.state.channels import Update
-from daruma.tools.calls import END_REASON_KEYS, storable_text
+from daruma.state.messages import END_REASON_KEYS
+from daruma.state.text import storable_text
 from daruma.tools.text import without_keys
 
 # --- Which texts a span may hold: those of prompts and outputs only where it was asked for.

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.openai_answers import Reply
 
-from daruma.tools.calls._model_repair import NAMES
+from daruma.tools.calls._model_repair import ASK_NAMES
 
 MOST_STEPS = 6
 LETTERS = "abcdefghkmnpqrstuvwxyz"
@@ -120,7 +120,7 @@ def _aside(messages: Sequence[Mapping[str, Any]]) -> Reply:
     system = str(messages[0]["content"])
     if "repairs" not in system:
         return Reply(json.dumps(RETRY))
-    calls = json.loads(messages[-1]["content"])["calls"] if system.startswith(NAMES) else []
+    calls = json.loads(messages[-1]["content"])["calls"] if system.startswith(ASK_NAMES) else []
     repairs = [
         {
             "tool_call_id": call["tool_call_id"],

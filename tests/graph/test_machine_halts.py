@@ -50,8 +50,8 @@ from daruma.state.settings import Settings
 from daruma.state.spending import AGAIN, STOP, allowed, assignments, spent_by_task
 from daruma.state.steps import append_steps
 from daruma.state.usage import Usage
-from daruma.tools.calls import endless_changes, tool_result, void_approval
-from daruma.tools.calls._approvals import MAX_VOIDED
+from daruma.tools.calls import tool_result, void_approval
+from daruma.tools.calls._approvals import MAX_VOIDED, endless_changes
 from daruma.tools.context import Answer, Context
 from daruma.tools.recovery import apply_reply, question_of
 from daruma.tools.sandbox import open_best

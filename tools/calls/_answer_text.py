@@ -118,16 +118,10 @@ def _blocks(text: str, shown: Shown) -> list[Block]:
         block = _block(text, place, shown)
         found += [block] if block.calls else []
         at = max(block.end, at + 1)
-    if not found and (bare := _on_a_line(text, at, shown)):
-        return [bare]
-    return found
-
-
-def _on_a_line(text: str, at: int, shown: Shown) -> Block | None:
-    """Return the calls that stand bare at a text's end, from the beginning of a line on."""
-    lines = (line for line in LINE.finditer(text, at) if shown.allows(line))
-    line = next(lines, None)
-    return _bare(text, line.end(), shown) if line else None
+    # Calls may stand bare at a text's end, from the beginning of a line on.
+    line = None if found else next(filter(shown.allows, LINE.finditer(text, at)), None)
+    bare = _bare(text, line.end(), shown) if line else None
+    return [bare] if bare else found
 
 
 def _bare(text: str, at: int, shown: Shown) -> Block | None:
@@ -163,8 +157,14 @@ def _block(text: str, place: re.Match[str], shown: Shown) -> Block:
             return Block(start, behind, calls, marked, loose)
         opened = stop is None or not stop.group().strip()
         called = any(line["name"] and shown.allows(line) for line in LINE.finditer(part))
-        called = called or (TOKEN.match(place.group()) is not None and _names(text, at, shown))
-        if not calls and (called or ((marked or opened) and _begins(part, shown))):
+        called = called or (
+            TOKEN.match(place.group()) is not None
+            and any(map(shown.knows, re.findall(NAME_FORM, text[at : at + 200])))
+        )
+        if not called and not calls and (marked or opened):
+            named = [each[1] for each in (FIRST.match(part), *NAMED.finditer(part)) if each]
+            called = any(map(shown.knows, named))  # it begins with a name, or holds one
+        if called and not calls:
             why = Unreadable("they are in no known notation")
     except Unreadable as error:
         shaped = marked or PYTHON.match(part) or _is_shaped(part, error, shown)
@@ -190,18 +190,6 @@ def _goes_on(text: str, last: int, behind: int, *, fenced: bool) -> Unreadable |
     return None
 
 
-def _begins(text: str, shown: Shown) -> bool:
-    """Whether a text begins with a tool's name, or holds one as an object does."""
-    first = FIRST.match(text)
-    named = (each[1] for each in NAMED.finditer(text))
-    return bool(first and shown.knows(first[1])) or any(map(shown.knows, named))
-
-
-def _names(text: str, at: int, shown: Shown) -> bool:
-    """Whether a tool is named soon behind a place, whatever stands between."""
-    return any(map(shown.knows, re.findall(NAME_FORM, text[at : at + 200])))
-
-
 def _nameless(text: str, place: re.Match[str], end: int) -> list[WrittenCall]:
     """Return a call without a name for a mark on a line of its own, around no call at all."""
     body = text[place.end() : end]
@@ -214,33 +202,24 @@ def _nameless(text: str, place: re.Match[str], end: int) -> list[WrittenCall]:
 
 def _broken(text: str, why: Unreadable, shown: Shown) -> list[WrittenCall]:
     """Return one call for all that begins as calls and can not be read; ``text`` is all of it."""
-    part = _without_marks(text)
-    begun = HEAD.match(part)
-    names = [found[1] for found in islice(NAMED.finditer(part), MOST_CALLS)]
-    raw = _arguments(part, begun) if begun else None
-    alone = raw is not None and len(names) == 1 and not isinstance(why, CutOff)
-    alone = alone and not PLACE.search(part) and _has_only_arguments(raw or "")
-    words = re.findall(NAME_FORM, part[:2_000])
-    name = begun[2] if begun else next(filter(shown.knows, (*names, *words)), "")
-    return [WrittenCall(name, None, raw or part, f"{NOT_READ}: {why}: {AGAIN}", alone)]
-
-
-def _has_only_arguments(raw: str) -> bool:
-    """Whether nothing but brackets follows on arguments, as far as they can be read."""
-    try:
-        return not raw[read_value(raw).end :].strip("]} \t\n")
-    except Unreadable:
-        return True
-
-
-def _without_marks(text: str) -> str:
-    """Return a text without the marks that close it."""
     end = len(text.rstrip())
     while closing := LAST_MARK.search(text, max(0, end - 64), end):
         end = closing.start()
         while end and text[end - 1].isspace():
             end -= 1
-    return text[:end].lstrip()
+    part = text[:end].lstrip()
+    begun = HEAD.match(part)
+    names = [found[1] for found in islice(NAMED.finditer(part), MOST_CALLS)]
+    raw = _arguments(part, begun) if begun else None
+    alone = raw is not None and len(names) == 1 and not isinstance(why, CutOff)
+    try:  # nothing but brackets follows on the arguments, as far as they can be read
+        only = not (raw or "")[read_value(raw or "").end :].strip("]} \t\n")
+    except Unreadable:
+        only = True
+    alone = alone and only and not PLACE.search(part)
+    words = re.findall(NAME_FORM, part[:2_000])
+    name = begun[2] if begun else next(filter(shown.knows, (*names, *words)), "")
+    return [WrittenCall(name, None, raw or part, f"{NOT_READ}: {why}: {AGAIN}", alone)]
 
 
 def _arguments(text: str, begun: re.Match[str]) -> str | None:
@@ -332,8 +311,10 @@ def _role(before: str, after: str, *, marked: bool) -> Role:
     """Say whether calls between two texts are made, or shown; in doubt where neither is told."""
     last = next((each for each in reversed(SENTENCE.split(before)) if each.strip()), "").strip()
     announced = not last or ANNOUNCED.search(last) is not None
-    if _is_shown(before, last, after, marked=marked):
-        return "shown"
+    example = EXAMPLE.search(last if marked else before) or LABEL.search(before[-300:])
+    spoken = REPORTED.search(last) or example or EXPLAINED.match(after.strip())
+    if spoken or (not marked and SUPPOSED.search(before)):
+        return "shown"  # words speak of the calls between them
     if last.endswith((":", "：")) and not announced:
         return "doubt" if ORDERED.match(last) else "shown"
     if marked:
@@ -345,16 +326,7 @@ def _role(before: str, after: str, *, marked: bool) -> Role:
     return "doubt" if last.endswith((".", "!", "…")) else "shown"
 
 
-def _is_shown(before: str, last: str, after: str, *, marked: bool) -> bool:
-    """Whether words speak of the calls between them; ``last`` is the last sentence before."""
-    if REPORTED.search(last) or EXAMPLE.search(last if marked else before):
-        return True
-    if LABEL.search(before[-300:]) or EXPLAINED.match(after.strip()):
-        return True
-    return not marked and SUPPOSED.search(before) is not None
-
-
-def written_calls(text: str, visible: Collection[str]) -> tuple[WrittenCall, ...]:
+def read_written_calls(text: str, visible: Collection[str]) -> tuple[WrittenCall, ...]:
     """Return the calls that a text makes, () where it is an answer. Raises nothing (TL-18).
 
     A text that is nothing but calls makes them. Words may stand around calls behind a mark unless

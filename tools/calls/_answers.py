@@ -1,6 +1,10 @@
-"""A model's answer: how many calls are kept, the audit of changes, answers that can not be used."""
+"""A model's answer: the calls that it makes, how many are kept, and whether it can be used."""
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
 from math import isfinite
 from typing import Any, Final
 
@@ -8,6 +12,7 @@ from langchain_core.messages import AIMessage
 
 from daruma.state.calls import ToolTask
 from daruma.state.failure import Failure
+from daruma.state.messages import cut_off_reason
 from daruma.state.steps import (
     MAX_NAMES,
     SAMPLE,
@@ -18,9 +23,173 @@ from daruma.state.steps import (
     NameChange,
     RepairRound,
 )
+from daruma.state.text import DEEPEST, LARGEST, SMALLEST, is_blank, storable_text, unstorable_part
 from daruma.state.usage import Failover, sound_usage
-from daruma.tools.calls._parse import DEEPEST, LARGEST, SMALLEST, calls_of
-from daruma.tools.calls._results import blank, cut_off_reason, storable_text
+from daruma.tools.calls._answer_text import read_written_calls
+
+# --- The calls of a streamed answer as the model sent them, where they are not what was read. Pure.
+
+_SENT_CALLS: Final = "sent_calls"
+"""Where an answer holds its calls as they were sent: `id`, `name`, and `args` as text."""
+
+
+def keep_sent_calls(calls: Collection[Mapping[str, str]]) -> dict[str, Any]:
+    """Return what a streamed answer has to hold of its calls; nothing where all were read whole.
+
+    Each has ``id``, ``name`` and ``args``, as text. Under the provider's own name for them
+    LangChain would read them as calls once more.
+    """
+    whole = all(_is_object(call["args"]) for call in calls)
+    return {} if whole else {_SENT_CALLS: list(calls)}
+
+
+def _as_it_was_sent(message: AIMessage) -> AIMessage:
+    """Return an answer whose calls are those that were sent, if it holds them; else as it is.
+
+    Read from a stream, LangChain completes arguments that were cut off: they must not run.
+    """
+    sent = message.additional_kwargs.get(_SENT_CALLS)
+    if sent is None:
+        return message
+    others = {k: v for k, v in message.additional_kwargs.items() if k != _SENT_CALLS}
+    changes = {
+        "additional_kwargs": others,
+        "tool_calls": [
+            {**call, "type": "tool_call", "args": json.loads(call["args"] or "{}")}
+            for call in sent
+            if _is_object(call["args"])
+        ],
+        "invalid_tool_calls": [
+            {**call, "type": "invalid_tool_call", "error": None}
+            for call in sent
+            if not _is_object(call["args"])
+        ],
+    }
+    return message.model_copy(update=changes)
+
+
+def _is_object(text: str) -> bool:
+    """Whether a text is a JSON object, to its end. No text at all stands for no arguments."""
+    try:
+        return isinstance(json.loads(text or "{}"), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+# --- The tool calls of a model's answer, in whichever way it made them. Pure.
+
+_ID = re.compile(r"\w[\w.:|/+=-]{0,199}", re.ASCII)
+"""What providers write. An approval goes by it on the command line, where ``*`` and ``--yes`` mean
+something else."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call as the model made it; ``args`` is None where ``raw`` could not be read.
+
+    ``doubt`` says why nobody may try to read it (TL-18).
+    """
+
+    id: str
+    name: str
+    args: dict[str, Any] | None
+    raw: str
+    doubt: str = ""
+
+
+def with_text_calls(message: AIMessage, visible: Collection[str]) -> AIMessage:
+    """Return an answer with the calls that it only wrote into its text as real ones (TL-18)."""
+    message = _as_it_was_sent(message)
+    if message.tool_calls or message.invalid_tool_calls or not visible:
+        return message
+    written = read_written_calls(message.text, visible)
+    if all(call.args is not None for call in written):
+        calls: list[Any] = [
+            {"type": "tool_call", "name": call.name, "args": call.args, "id": None}
+            for call in written
+        ]
+        changes = {"tool_calls": calls}
+    else:  # one list keeps their order
+        calls = [
+            {
+                "type": "invalid_tool_call",
+                "name": call.name,
+                "args": call.raw or "{}",
+                "id": None,
+                "error": _DOUBT + call.doubt if call.doubt else None,
+            }
+            for call in written
+        ]
+        changes = {"invalid_tool_calls": calls}
+    return message.model_copy(update=changes) if written else message
+
+
+_DOUBT: Final = "in doubt: "
+"""How what LangChain has for errors begins where a call is in doubt."""
+
+
+def with_own_ids(message: AIMessage, message_id: str) -> AIMessage:
+    """Return a model's message under an id of ours, every call in it with an id that is its own.
+
+    Servers repeat ids from one answer to the next, and within one: a history keyed by them would
+    lose messages. An id that a person could not name safely is not kept. A call whose arguments can
+    not be stored is one that was not read.
+    """
+    calls = (*message.tool_calls, *message.invalid_tool_calls)
+    seen: set[str] = set()
+    free = (name for n in count() if (name := f"call_{n}") not in {c["id"] for c in calls})
+
+    def named(call: dict[str, Any]) -> dict[str, Any]:
+        own = call.get("id") or ""
+        own = own if _ID.fullmatch(own) and own not in seen else next(free)
+        seen.add(own)
+        return {**call, "id": own}
+
+    readable = [named(dict(call)) for call in message.tool_calls]
+    unreadable = [named(dict(call)) for call in message.invalid_tool_calls]
+    bad = [call for call in readable if unstorable_part(call["args"])]
+    for call in bad:
+        try:
+            text = json.dumps(call["args"])
+        except RecursionError:
+            text = ""
+        unreadable.append({**call, "type": "invalid_tool_call", "args": text, "error": None})
+    changes = {
+        "id": message_id,
+        "tool_calls": [call for call in readable if call not in bad],
+        "invalid_tool_calls": unreadable,
+    }
+    return message.model_copy(update=changes)
+
+
+def calls_of(message: AIMessage) -> tuple[Call, ...]:
+    """Return the calls in the order in which the model made them, readable or not."""
+    readable, unreadable = [], []
+    for good in message.tool_calls:
+        args = good["args"] if isinstance(good.get("args"), dict) else {}
+        readable.append(Call(str(good["id"]), good.get("name") or "", args, _written(args)))
+    for bad in message.invalid_tool_calls:
+        raw, error = bad.get("args"), bad.get("error") or ""
+        doubt = error.removeprefix(_DOUBT) if error.startswith(_DOUBT) else ""
+        raw = raw if isinstance(raw, str) else ""
+        unreadable.append(Call(str(bad["id"]), bad.get("name") or "", None, raw, doubt))
+    if not readable or not unreadable:
+        return (*readable, *unreadable)
+    # LangChain keeps the two kinds apart; only what the provider sent tells how they were mixed.
+    calls: list[Call] = []
+    for sent in message.additional_kwargs.get("tool_calls") or []:
+        function = (sent.get("function") if isinstance(sent, dict) else None) or {}
+        told = function.get("name") or "", function.get("arguments") or ""
+        if unreadable and told == (unreadable[0].name, unreadable[0].raw):
+            calls.append(unreadable.pop(0))
+        elif readable:
+            calls.append(readable.pop(0))
+    return (*calls, *readable, *unreadable)
+
+
+_written: Final = json.JSONEncoder(ensure_ascii=False, default=str).encode
+"""What ``json.dumps`` makes anew for each call."""
+
 
 # --- An answer as it can be stored, whatever its provider put into it (DU-05). Pure.
 
@@ -72,11 +241,14 @@ def limit_calls(message: AIMessage, limit: int | None) -> tuple[AIMessage, LeftO
         return message, None
     calls = calls_of(message)
     kept = {call.id for call in calls[:limit]}
-    omitted = calls[limit:]
+    omitted, content = calls[limit:], message.content
+    if isinstance(content, list):  # some providers repeat their calls there
+        gone = {call.id for call in omitted}
+        content = [p for p in content if not (isinstance(p, dict) and p.get("id") in gone)]
     changes = {
         "tool_calls": [call for call in message.tool_calls if call["id"] in kept],
         "invalid_tool_calls": [call for call in message.invalid_tool_calls if call["id"] in kept],
-        "content": _kept_content(message.content, {call.id for call in omitted}),
+        "content": content,
         # What the provider sent stands here too.
         "additional_kwargs": {
             k: v for k, v in message.additional_kwargs.items() if k != "tool_calls"
@@ -87,38 +259,54 @@ def limit_calls(message: AIMessage, limit: int | None) -> tuple[AIMessage, LeftO
         executed=limit,
         omitted=len(omitted),
         limit=limit,
-        names=tuple(_cut(call.name) for call in omitted[:SAMPLE]),
+        names=tuple(
+            call.name.encode("utf-8", "replace")[:SAMPLE_BYTES].decode("utf-8", "ignore")
+            for call in omitted[:SAMPLE]
+        ),
     )
     return message.model_copy(update=changes), left_out
-
-
-def _kept_content(content: Any, omitted: set[str]) -> Any:
-    if not isinstance(content, list):
-        return content
-    return [p for p in content if not (isinstance(p, dict) and p.get("id") in omitted)]
-
-
-def _cut(name: str) -> str:
-    return name.encode("utf-8", "replace")[:SAMPLE_BYTES].decode("utf-8", "ignore")
 
 
 # --- The audit of an answer: what was changed or left out between its words and what runs. Pure.
 
 
-def audit_changes(
-    message_id: str,
-    tasks: Sequence[ToolTask],
+def audit_answer(
+    message_id: str = "",
+    tasks: Sequence[ToolTask] = (),
     *,
     left_out: LeftOut | None = None,
     asked: RepairRound | None = None,
     failover: Failover | None = None,
-) -> Audit:
-    """Return what there is to tell of an answer's tasks, which may be nothing (TL-11).
+) -> Audit | None:
+    """Return what changed on the way from an answer to what runs (TL-11); None for nothing.
 
-    The answer itself stays as the model said it: a repair changes its task alone.
+    That is what was left out or repaired of its calls, the round of repair that was ``asked`` for,
+    and the other model that answered. The answer itself stays as the model said it: a repair
+    changes its task alone.
     """
-    names = [_name(task) for task in tasks if _is_renamed(task)]
-    arguments = [_arguments(task) for task in tasks if _is_mended(task)]
+    renamed = [task for task in tasks if task.name != task.requested_name]
+    mended = [task for task in tasks if task.repaired_by or task.rungs]
+    if not (left_out or asked or failover or renamed or mended):
+        return None
+    names = [
+        NameChange(
+            tool_call_id=task.id,
+            requested_name=task.requested_name,
+            name=task.name,
+            # A tool may have passed the call on to another one; the name itself was right then.
+            how="promoted" if task.name_resolution == "exact" else task.name_resolution,
+        )
+        for task in renamed
+    ]
+    arguments = [
+        ArgumentRepair(
+            tool_call_id=task.id,
+            name=task.name,
+            repaired_by=task.repaired_by or "rules",
+            rungs=task.rungs,
+        )
+        for task in mended
+    ]
     return Audit(
         message_id=message_id,
         names=tuple(names[:MAX_NAMES]),
@@ -128,44 +316,6 @@ def audit_changes(
         round=asked,
         failover=failover,
     )
-
-
-def changes_of(
-    message_id: str,
-    tasks: Sequence[ToolTask],
-    *,
-    left_out: LeftOut | None = None,
-    failover: Failover | None = None,
-) -> Audit | None:
-    """Return the same; None, and nothing built, where there is nothing to tell: most answers."""
-    told = left_out or failover or any(_is_renamed(each) or _is_mended(each) for each in tasks)
-    return audit_changes(message_id, tasks, left_out=left_out, failover=failover) if told else None
-
-
-def call_audit(failover: Failover | None) -> Audit | None:
-    """Return the audit of a call without tools; None where the first request brought the answer."""
-    return Audit(message_id="", failover=failover) if failover else None
-
-
-def _is_renamed(task: ToolTask) -> bool:
-    return task.name != task.requested_name
-
-
-def _is_mended(task: ToolTask) -> bool:
-    return bool(task.repaired_by or task.rungs)
-
-
-def _name(task: ToolTask) -> NameChange:
-    # A tool may have passed the call on to another one; the name itself was right then.
-    how = "promoted" if task.name_resolution == "exact" else task.name_resolution
-    return NameChange(
-        tool_call_id=task.id, requested_name=task.requested_name, name=task.name, how=how
-    )
-
-
-def _arguments(task: ToolTask) -> ArgumentRepair:
-    by = task.repaired_by or "rules"
-    return ArgumentRepair(tool_call_id=task.id, name=task.name, repaired_by=by, rungs=task.rungs)
 
 
 # --- Answers that are no end of the work: empty ones, refusals, what was cut off. Pure.
@@ -178,27 +328,20 @@ def unusable_answer(message: AIMessage, node: str, asked: int = 1) -> Failure | 
     Its ``original_error`` is a name of :data:`daruma.state.failure.UNUSABLE`. A refusal that comes
     as ordinary text can not be told from an answer.
     """
-    if found := _wrong(message, asked):
-        what, said = found
-        return Failure(code="llm_failure", node=node, message=said, original_error=what)
-    return None
-
-
-def _wrong(message: AIMessage, asked: int) -> tuple[str, str] | None:
-    if refused := message.additional_kwargs.get("refusal"):
-        return "refusal", f"the model refused: {storable_text(str(refused))[:300]}"
-    if reason := cut_off_reason(message):
-        return "answer_cut_off", f"the model's answer was cut off ({reason})"
-    if blank(message.text):
-        but = " but its reasoning" if _reasons(message) else ""
+    more = message.additional_kwargs
+    if refused := more.get("refusal"):
+        what, said = "refusal", f"the model refused: {storable_text(str(refused))[:300]}"
+    elif reason := cut_off_reason(message):
+        what, said = "answer_cut_off", f"the model's answer was cut off ({reason})"
+    elif is_blank(message.text):
+        parts = message.content if isinstance(message.content, list) else ()
+        kinds = {part.get("type") for part in parts if isinstance(part, dict)}
+        thought = kinds & {"reasoning", "thinking", "redacted_thinking"}
+        reasons = thought or more.get("reasoning_content") or more.get("reasoning")
+        but = " but its reasoning" if reasons else ""
         said = f"the model answered nothing{but} (requests in a row: {asked})"
-        return "empty_answer", f"{said}: put the task in other words, or choose another llm.model"
-    return None
-
-
-def _reasons(message: AIMessage) -> bool:
-    """Whether an answer holds what its model thought: among its parts, or beside them."""
-    parts = message.content if isinstance(message.content, list) else ()
-    kinds = {part.get("type") for part in parts if isinstance(part, dict)}
-    beside = any(message.additional_kwargs.get(key) for key in ("reasoning_content", "reasoning"))
-    return beside or not kinds.isdisjoint({"reasoning", "thinking", "redacted_thinking"})
+        what, hint = "empty_answer", "put the task in other words, or choose another llm.model"
+        said = f"{said}: {hint}"
+    else:
+        return None
+    return Failure(code="llm_failure", node=node, message=said, original_error=what)

@@ -6,32 +6,26 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from langgraph.types import interrupt
-
-from daruma.state.calls import Approval, Grounds, ToolTask, approval_of, moved, with_status
+from daruma.state.calls import Approval, Grounds, ToolTask, approval_of, with_status
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.events import ApprovalCompleted
 from daruma.state.interrupts import (
     Decision,
     Decisions,
-    ReplyRefused,
     approval_request,
-    inbox_of,
-    read_reply,
-    reply_schema,
+    ask_person,
 )
 from daruma.state.settings import Tools
 from daruma.state.text import digest, revealed_line
-from daruma.tools.calls._mcp_pins import REDEFINED
 from daruma.tools.calls._registry import Registry
-from daruma.tools.calls._resolve import with_arguments
+from daruma.tools.calls._resolve import failed_task, with_arguments
 from daruma.tools.calls._results import Outputs
 from daruma.tools.calls._tool import Surroundings, Tool
 from daruma.tools.calls._visible import VisibleTools
-from daruma.tools.calls.policy._policy import UNCONFINED, decide
+from daruma.tools.calls.policy._policy import REDEFINED, UNCONFINED, decide
 from daruma.tools.commands import command_environment
 from daruma.tools.errors import GroundsChanged, NotPermitted, ToolError
 from daruma.tools.files import (
@@ -46,35 +40,6 @@ from daruma.tools.files import (
 )
 from daruma.tools.sandbox import Sandbox
 from daruma.tools.threads import in_thread, to_thread
-
-# --- Asking people: the one place where a node stops for an answer.
-
-
-def ask_people(question: Mapping[str, Any], at: float) -> Any:
-    """Ask, and return the reply in its typed form once there is one; a node begins anew with it.
-
-    The graph's own door refuses a reply that does not fit before anything runs. In another graph it
-    comes past no door: the question stays open, and says why as ``refused`` (FA-08).
-    """
-    told = question
-    while True:
-        given = ask_once(told, at)
-        try:
-            return read_reply(question, given, shown=False)
-        except ReplyRefused as refused:
-            told = {**question, "refused": str(refused)}
-
-
-def ask_once(question: Mapping[str, Any], at: float) -> Any:
-    """Ask, and return the reply as it came.
-
-    The schema of a reply goes with the question, for clients that make a form of it, and so do the
-    form of chat clients and when it was ``asked_at`` (Unix seconds): a reply that was sent before
-    can not be meant for it.
-    """
-    told = {**question, "asked_at": at, **inbox_of(question)}
-    return interrupt(told, response_schema=reply_schema(question))
-
 
 # --- What approvals rest on: looked at when a person is asked, and again when the answer is there.
 
@@ -142,17 +107,6 @@ def _ids(digest: str) -> str:
     return f"ground-{digest[:32]}"
 
 
-async def _keep(digest: str, grounds: Grounds, outputs: Outputs) -> None:
-    """Keep the grounds of what is asked; of variables their digests, as the values may be keys."""
-    told = asdict(grounds) | {"environment": _digests(grounds.environment)}
-    await outputs.note(_ids(digest), json.dumps(told))
-
-
-async def _keep_tree(tree: Tree, outputs: Outputs) -> None:
-    if await outputs.read(_ids(tree.id)) is None:
-        await outputs.note(_ids(tree.id), json.dumps(list_tree(tree)))
-
-
 def _digests(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: digest(value) for name, value in environment.items()}
 
@@ -189,24 +143,23 @@ def _differing(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     ]
 
 
+MAX_VOIDED: Final = 3
+"""Answers to one call that a changing workspace may void; then it fails, and is not asked again."""
+
+
 def void_approval(call: ToolTask, changes: tuple[str, ...]) -> ToolTask:
     """Return a call as one that is asked about again, with what has changed."""
     return replace(call, status="awaiting", approved="", voided=call.voided + 1, changes=changes)
 
 
-MAX_VOIDED: Final = 3
-"""Answers to one call that a changing workspace may void; then it fails, and is not asked again."""
-
-
-def endless_changes(calls: Sequence[ToolTask]) -> dict[str, str]:
-    """Return why calls are not asked about any more, by id: what they rest on never stands still.
+def endless_changes(calls: Sequence[ToolTask]) -> set[str]:
+    """Return the ids of calls that are not asked about any more: what they rest on never rests.
 
     What an approved sibling voided does not count: one of them has run for each time.
     """
     ran = sum(bool(call.approved) and call.status not in ("ready", "awaiting") for call in calls)
-    why = "not run: what was approved changed again and again before it could run"
     waiting = with_status(calls, "awaiting")
-    return {call.id: why for call in waiting if call.voided >= MAX_VOIDED + ran}
+    return {call.id for call in waiting if call.voided >= MAX_VOIDED + ran}
 
 
 # --- The calls that a person is asked about, each with what its answer rests on.
@@ -232,7 +185,7 @@ class OpenApproval:
         """Whether a decision counts: a yes only for what would run now, a no in any case."""
         return decision.decision == "deny" or decision.digest == self.approval.digest
 
-    def agreed(self, call: ToolTask) -> ToolTask:
+    def approve(self, call: ToolTask) -> ToolTask:
         """Return the call, which may have been edited, as one that may run."""
         given = approval_of(call, self.workspace, self.grounds)
         return replace(call, status="ready", approved=given.digest)
@@ -240,70 +193,83 @@ class OpenApproval:
 
 @dataclass(frozen=True)
 class Opened:
-    """The calls to ask about, why others can not run at all, by id, and the workspace's content."""
+    """The calls to ask about, those that can not run at all, and the workspace's content."""
 
     approvals: Sequence[OpenApproval]
-    hopeless: Mapping[str, str]
+    failed: Sequence[ToolTask]
     tree: Tree | None
+    outputs: Outputs
+
+    async def decide(
+        self, asked: OpenApproval, decision: Decision, offer: VisibleTools
+    ) -> ToolTask:
+        """Return the call as it is after a decision; a yes to what has changed since is void."""
+        if asked.holds(decision):
+            return apply_decision(asked, decision, offer)
+        changes = await changes_since(decision.digest, asked.grounds, self.tree, self.outputs)
+        return void_approval(asked.call, changes)
 
 
 async def open_approvals(
-    calls: Iterable[ToolTask],
+    calls: Sequence[ToolTask],
     workspace: str | None,
     tools: Registry,
     open_sandbox: OpenSandbox,
     outputs: Outputs,
 ) -> Opened:
-    """Look at the calls as things stand, and keep what is seen.
+    """Look at those of an answer's calls that wait for a person, and keep what is seen.
 
     A required one is asked about even if it can not run: a denial of it counts, whatever else there
-    is.
+    is. One is not asked about any more if what it rests on never stands still.
     """
     opened: list[OpenApproval] = []
-    hopeless: dict[str, str] = {}
+    failed: list[ToolTask] = []
     tree: Tree | None = None
-    for call in calls:
+    endless = endless_changes(calls)
+    for call in with_status(calls, "awaiting"):
+        if call.id in endless:
+            why = "not run: what was approved changed again and again before it could run"
+            failed.append(failed_task(call, why))
+            continue
         known = tools.named(call.name)
         try:
             # Once for all of them: only now has the workspace to be there.
             if tree is None and workspace and _works_in(known, workspace):
                 tree = await tree_now(workspace)
-                await _keep_tree(tree, outputs)
+                if await outputs.read(_ids(tree.id)) is None:
+                    await outputs.note(_ids(tree.id), json.dumps(list_tree(tree)))
             seen = tree.id if tree else ""
             grounds = await grounds_of(call, known, workspace, open_sandbox, tree=seen)
         except (ToolError, DarumaError) as error:
             if not call.required:
-                hopeless[call.id] = f"not run: {error}"
+                failed.append(failed_task(call, f"not run: {error}"))
                 continue
             grounds = Grounds(sandbox=UNAVAILABLE)
         opened.append(OpenApproval(call, workspace, grounds))
-        await _keep(opened[-1].approval.digest, grounds, outputs)
-    return Opened(opened, hopeless, tree)
+        told = asdict(grounds) | {"environment": _digests(grounds.environment)}
+        await outputs.note(_ids(opened[-1].approval.digest), json.dumps(told))
+    return Opened(opened, failed, tree, outputs)
 
 
 # --- What becomes of a call by a person's decision on it. Pure.
 
 
-def after_decision(asked: OpenApproval, decision: Decision, offer: VisibleTools) -> ToolTask:
+def apply_decision(asked: OpenApproval, decision: Decision, offer: VisibleTools) -> ToolTask:
     """Return the call as it is after a decision (TL-14).
 
     An edit that does not fit decides nothing yet.
     """
     if decision.decision == "deny":
-        return moved(asked.call, "rejected")
+        why = f"A person denied this call: {decision.reason or 'no reason given'}"
+        return replace(asked.call, status="rejected", reason=why)
     if decision.args is None:
-        return asked.agreed(asked.call)
+        return asked.approve(asked.call)
     edited = with_arguments(asked.call, decision.args, offer)
     if edited.problem:  # it is the person's mistake, not the model's: nothing is decided yet
         return replace(asked.call, reason=f"the edit can not be used: {edited.reason}")
     # What a person wrote needs no other yes, unless it became a call of another tool.
     own = edited.name == asked.call.name and edited.status != "failed"
-    return asked.agreed(edited) if own else edited
-
-
-def denial_text(decision: Decision) -> str:
-    """Return what the model is told of a call that a person denied."""
-    return f"A person denied this call: {decision.reason or 'no reason given'}"
+    return asked.approve(edited) if own else edited
 
 
 def blocking_denial(denied: Iterable[ToolTask]) -> str | None:
@@ -343,7 +309,7 @@ async def commands_refusal(
     grounds = Grounds(sandbox.level, sandbox.not_covered, _environment(Path(here or "")), tree)
     asked = OpenApproval(call, task.workspace, grounds)
     question = approval_request((asked.approval,), None)
-    reply: Decisions = ask_people(question, at.now())
+    reply: Decisions = ask_person(question, at.now())
     decision = reply.decisions[0]
     runs = decision.decision == "approve" and asked.holds(decision)
     told = decision.decision if runs or decision.decision == "deny" else "void"
@@ -356,10 +322,6 @@ async def commands_refusal(
 
 
 # --- The last look before a call runs: it may be resumed under other rules, in another place.
-
-CALL_CHANGED: Final = (
-    "not run: what was approved is not what would run now; call it again to have it asked"
-)
 
 
 async def check_permission(

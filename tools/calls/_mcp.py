@@ -16,11 +16,10 @@ from pydantic import PrivateAttr
 
 from daruma.state.errors import DarumaError
 from daruma.state.settings import McpServer, Settings
-from daruma.tools.calls._langchain import KEPT
 from daruma.tools.calls._mcp_servers import (
     START_SECONDS,
+    McpServers,
     Server,
-    Servers,
     StartFailed,
     ask_server,
     is_refusal,
@@ -45,6 +44,10 @@ _ADAPTER = "langchain_mcp_adapters"
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST = 64
 """Characters of a name, and which ones, by OpenAI's and Anthropic's interfaces."""
+
+
+KEPT = ("config", "run_manager", "self")
+"""Names that a ``StructuredTool`` has for its own arguments: it drops, or trips over, a model's."""
 
 
 class McpUnavailable(DarumaError):
@@ -79,14 +82,14 @@ async def open_mcp_tools(
 
     That holds for runs on the same event loop. Raises what :func:`mcp_tools` does.
     """
-    async with Servers() as kept:
+    async with McpServers() as kept:
         yield await _tools(servers, workspace, kept)
 
 
 async def _tools(
     servers: Mapping[str, McpServer | Mapping[str, Any]],
     workspace: Path | None,
-    kept: Servers | None,
+    kept: McpServers | None,
 ) -> list[BaseTool]:
     known = Settings.model_validate({"tools": {"mcp_servers": dict(servers)}}).tools.mcp_servers
     named = [Server(name, each, workspace) for name, each in known.items()]
@@ -102,7 +105,7 @@ async def _tools(
     return tools
 
 
-async def _load(server: Server, kept: Servers | None) -> list[BaseTool]:
+async def _load(server: Server, kept: McpServers | None) -> list[BaseTool]:
     try:
         from langchain_mcp_adapters.tools import convert_mcp_tool_to_langchain_tool, load_mcp_tools
     except ImportError as error:
@@ -141,10 +144,10 @@ class _Served(StructuredTool):
     """A tool of the adapter's that knows its server, which no tracer is told."""
 
     _server: Server = PrivateAttr()
-    _kept: Servers | None = PrivateAttr()
+    _kept: McpServers | None = PrivateAttr()
 
     @classmethod
-    def of(cls, tool: BaseTool, server: Server, kept: Servers | None) -> "_Served":
+    def of(cls, tool: BaseTool, server: Server, kept: McpServers | None) -> "_Served":
         given = {field: getattr(tool, field) for field in type(tool).model_fields}
         served = cls(**given | {"name": f"mcp__{server.name}__{tool.name}"})
         served._server, served._kept = server, kept

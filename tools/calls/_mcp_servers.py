@@ -51,7 +51,7 @@ class VariableUnset(LookupError):
     """Raised for a variable that a server's settings name, and that there is none of."""
 
 
-def expanded(text: str, where: str) -> str:
+def expand_variables(text: str, where: str) -> str:
     """Return a text with its variables' values, which count as keys from then on.
 
     Raises :class:`VariableUnset`, naming the variable and ``where`` it stands.
@@ -134,15 +134,11 @@ def server_places(
         if (option or before) in _NAMES_FOLDER and value and os.path.isdir(path):  # noqa: PTH112 - no error for a long word
             found.add(path)
         elif os.path.isfile(path) and (  # noqa: PTH113 - as above
-            number == 0 or _is_program(path)
+            number == 0 or (path.name.lower().endswith(_PROGRAM_ENDS) or os.access(path, os.X_OK))
         ):
             found |= {path.parent, Path(os.path.realpath(path)).parent}
         before = word
     return found - {Path("/")}
-
-
-def _is_program(path: Path) -> bool:
-    return path.name.lower().endswith(_PROGRAM_ENDS) or os.access(path, os.X_OK)
 
 
 # --- A server of the settings, and how it is spoken to.
@@ -203,20 +199,22 @@ class Server:
         given = self.setting
         return {
             "transport": "sse" if given.transport == "sse" else "streamable_http",
-            "url": expanded(given.url or "", "url"),
+            "url": expand_variables(given.url or "", "url"),
             "headers": {
-                name: expanded(value, f"header {name}") for name, value in given.headers.items()
+                name: expand_variables(value, f"header {name}")
+                for name, value in given.headers.items()
             },
         }
 
     def _program(self) -> dict[str, Any]:
         given = self.setting
         command, *args = (
-            expanded(word, "args" if at else "command") for at, word in enumerate(given.argv)
+            expand_variables(word, "args" if at else "command")
+            for at, word in enumerate(given.argv)
         )
-        env = {name: expanded(value, f"env {name}") for name, value in given.env.items()}
+        env = {name: expand_variables(value, f"env {name}") for name, value in given.env.items()}
         here = Path(os.path.realpath(self.workspace or Path.cwd()))
-        folder = Path(expanded(given.cwd or "/", "cwd"))
+        folder = Path(expand_variables(given.cwd or "/", "cwd"))
         if not folder.is_absolute():
             raise ValueError(f"its cwd has to be a whole path, and is {folder}")
         paths = env.get("PATH")
@@ -388,7 +386,7 @@ class Running:
             self.loop.call_soon_threadsafe(self._end.set)
 
 
-class Servers:
+class McpServers:
     """The servers of one run, or of as long as somebody keeps them: each is started once."""
 
     def __init__(self) -> None:
@@ -458,18 +456,18 @@ class Servers:
             _OF_THE_RUN.reset(token)
 
 
-_OF_THE_RUN: ContextVar[Servers | None] = ContextVar("servers of the run", default=None)
+_OF_THE_RUN: ContextVar[McpServers | None] = ContextVar("servers of the run", default=None)
 
 
 async def ask_server(
-    server: Server, kept: Servers | None, work: "Callable[[ClientSession], Awaitable[T]]"
+    server: Server, kept: McpServers | None, work: "Callable[[ClientSession], Awaitable[T]]"
 ) -> T:
     """Ask a server: one that is ``kept`` open, else that of the run, else one for this alone."""
     if kept and kept.are_here(server):
         return await kept.ask(server, work)
     if servers := _OF_THE_RUN.get():
         return await servers.ask(server, work)
-    async with Servers() as servers:
+    async with McpServers() as servers:
         return await servers.ask(server, work)
 
 

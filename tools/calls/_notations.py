@@ -1,8 +1,7 @@
-"""The calls that a model wrote into its text, in the notations of open models (TL-18). Pure.
+"""The notations in which open models write calls into their text (TL-18). Pure.
 
-A text is blocks with words around them: what stands in a fence, behind a mark such as
-``<tool_call>``, or bare. A block is calls, one after the other, each in one of four grammars. What
-begins as calls and can not be read to its end is in doubt, and with it all calls of its text.
+Calls stand one after the other, each in one of six grammars: a value of JSON that is a call or
+calls, a name with arguments behind it, a call or a list of calls of Python, tags, pairs of tags.
 """
 
 import json
@@ -33,7 +32,6 @@ AROUND: Final = frozenset(
 MOST_CALLS: Final = 128
 """Calls of one text; six times what a turn may run unless it is told otherwise."""
 
-
 BAR: Final = "[|｜]"
 NAME_FORM: Final = r"[A-Za-z_][\w.:/-]{0,127}"
 PREFIX: Final = rf"(?:\w{{1,20}}[:_]|{BAR}DSML{BAR})?"
@@ -59,8 +57,6 @@ BETWEEN: Final = re.compile(rf"(?:[\s;]|{OPENING}|{CLOSED_BY})*+", re.IGNORECASE
 
 
 NOT_READ: Final = "none of the calls in this answer was run, as they can not be read beyond doubt"
-
-
 AGAIN: Final = "give them all again, and nothing else"
 
 
@@ -114,10 +110,6 @@ class Source(NamedTuple):
     reading: Reading
     text: str
     end: int
-
-    def written(self, holder: Any, key: str) -> str:
-        """Return the value of a key as it was written."""
-        return self.text[self.reading.spans[id(holder), key]]
 
 
 def _source(text: str, at: int) -> Source:
@@ -194,26 +186,31 @@ def _call(item: Any, source: Source, shown: Shown) -> WrittenCall | None:
 def _with_arguments(
     name: str, value: Any, source: Source, holder: Any, key: str, shown: Shown
 ) -> WrittenCall | None:
-    exact = not source.reading.rungs
-    raw = source.written(holder, key)
+    exact, raw = not source.reading.rungs, source.text[source.reading.spans[id(holder), key]]
     if value is None:
         return WrittenCall(name, {}, "")
+    raw = value if exact and isinstance(value, str) else raw
+    return _build_call(name, value, raw, shown, exact=exact)
+
+
+def _build_call(
+    name: str, value: Any, raw: str, shown: Shown, *, exact: bool
+) -> WrittenCall | None:
+    """Return a call of a name and the value behind it; None where it is words of no known tool.
+
+    Arguments that were not read exactly are still to be read, from ``raw``.
+    """
     if isinstance(value, str):
-        return _with_text(name, value, value if exact else raw, exact=exact, shown=shown)
-    if isinstance(value, Mapping):
-        return WrittenCall(name, dict(value) if exact else None, raw)
+        words = value.strip() and not value.lstrip().startswith(("{", "```", '"', "'"))
+        try:
+            value = json.loads(value) if exact and not words else None
+        except (ValueError, RecursionError):
+            value = None
+        if not words:
+            return WrittenCall(name, value if isinstance(value, dict) else None, raw)
+    if isinstance(value, dict):
+        return WrittenCall(name, value if exact else None, raw)
     return WrittenCall(name, None, raw) if shown.knows(name) else None
-
-
-def _with_text(name: str, value: str, raw: str, *, exact: bool, shown: Shown) -> WrittenCall | None:
-    """Return a call whose arguments are text; None where it is plain words of no known tool."""
-    if value.strip() and not value.lstrip().startswith(("{", "```", '"', "'")):
-        return WrittenCall(name, None, raw) if shown.knows(name) else None
-    try:
-        args = json.loads(value) if exact else None
-    except (ValueError, RecursionError):
-        args = None
-    return WrittenCall(name, args if isinstance(args, dict) else None, raw)
 
 
 def _closed(calls: list[WrittenCall], source: Source) -> list[WrittenCall]:
@@ -245,7 +242,7 @@ def _without_bracket(call: WrittenCall, args: Any, source: Source, above: int) -
     return replace(call, args=None, raw=call.raw[:-1]) if isinstance(last, dict) else call
 
 
-# --- Four grammars of calls. Each reads from its opening on, and says where it ended.
+# --- Six grammars of calls. Each reads from its opening on, and says where it ended.
 
 Read = tuple[list[WrittenCall], int]
 
@@ -271,22 +268,21 @@ def _cut(call: WrittenCall) -> WrittenCall:
 
 def _read_named(text: str, found: re.Match[str], shown: Shown) -> Read:
     """Read a tool's name and its arguments behind it."""
-    name = shown.meant(found["name"])
-    source = _source(text, found.end())
-    end = source.end
-    raw = source.text[(found.end() if source.text is text else 0) : source.reading.end]
-    call = _of_value(name, source.reading, raw, shown)
-    return ([call] if call else []), end
+    return _read_arguments(text, found.end(), shown.meant(found["name"]), shown)
 
 
-def _of_value(name: str, reading: Reading, raw: str, shown: Shown) -> WrittenCall | None:
-    exact = not reading.rungs and not reading.unclosed
-    if isinstance(reading.value, str):
-        return _with_text(name, reading.value, raw, exact=exact, shown=shown)
-    if isinstance(reading.value, dict):
-        call = WrittenCall(name, reading.value if exact else None, raw)
-        return _cut(call) if reading.unclosed else call
-    return WrittenCall(name, None, raw) if shown.knows(name) else None
+def _read_arguments(text: str, at: int, name: str, shown: Shown) -> Read:
+    """Read the value at a place as the arguments of a tool."""
+    source = _source(text, at)
+    raw = source.text[(at if source.text is text else 0) : source.reading.end]
+    return _of_reading(name, source.reading, raw, shown), source.end
+
+
+def _of_reading(name: str, reading: Reading, raw: str, shown: Shown) -> list[WrittenCall]:
+    exact = not (reading.rungs or reading.unclosed)
+    call = _build_call(name, reading.value, raw, shown, exact=exact)
+    cut = reading.unclosed and isinstance(reading.value, dict)
+    return [_cut(call) if cut else call] if call else []
 
 
 def _read_python(text: str, found: re.Match[str], shown: Shown) -> Read:
@@ -308,17 +304,13 @@ def _read_python(text: str, found: re.Match[str], shown: Shown) -> Read:
         if comma is None:
             raise CutOff("a call of Python is not closed where it should be")
         at = comma.end()
-    end = closing.end()
-    if found["print"]:
-        if (closing := PYTHON_END.match(text, end)) is None:
-            raise CutOff("a call of Python is not closed where it should be")
-        end = closing.end()
+    if found["print"] and (closing := PYTHON_END.match(text, closing.end())) is None:
+        raise CutOff("a call of Python is not closed where it should be")
     if "" in given:
-        call = _of_value(name, given[""], raws[0], shown)
-        return ([call] if call else []), end
+        return _of_reading(name, given[""], raws[0], shown), closing.end()
     exact = not any(each.rungs for each in given.values())
     args = {key: each.value for key, each in given.items()}
-    return [WrittenCall(name, args if exact else None, f"{{{', '.join(raws)}}}")], end
+    return [WrittenCall(name, args if exact else None, f"{{{', '.join(raws)}}}")], closing.end()
 
 
 def _read_python_list(text: str, found: re.Match[str], shown: Shown) -> Read:
@@ -337,32 +329,26 @@ def _read_python_list(text: str, found: re.Match[str], shown: Shown) -> Read:
 
 def _read_tags(text: str, found: re.Match[str], shown: Shown) -> Read:
     """Read a call whose arguments are tags, or an object in one."""
-    at, closing = found.end(), f"</{found['tag']}>"
+    name, at, closing = shown.meant(found[2]), found.end(), f"</{found['tag']}>"
     if text[at : at + 1] in ("{", '"', "'"):
-        source = _source(text, at)
-        raw = source.text[(at if source.text is text else 0) : source.reading.end]
-        call = _of_value(shown.meant(found[2]), source.reading, raw, shown)
-        at = source.end
+        calls, at = _read_arguments(text, at, name, shown)
     else:
         args: dict[str, Any] = {}
-        while parameter := PARAMETER.match(text, at):
-            value, at = _tagged(text, parameter.end(), f"</{parameter['tag']}>")
-            if parameter["name"] is None and value[:1] == value[-1:] == "\n":
-                value = value[1:-1]  # a notation that gives each its own lines
-            _add(args, parameter["key"], value)
-        call = WrittenCall(shown.meant(found[2]), args, json.dumps(args, ensure_ascii=False))
+        while found_one := PARAMETER.match(text, at):
+            own_lines = found_one["name"] is None  # a notation that gives each its own lines
+            at = _add_tagged(args, found_one, f"</{found_one['tag']}>", own_lines=own_lines)
+        calls = [WrittenCall(name, args, json.dumps(args, ensure_ascii=False))]
     at = skip(SPACE, text, at)
     if not text.startswith(closing, at):
         raise CutOff(f"{closing} lacks")
-    return ([call] if call else []), at + len(closing)
+    return calls, at + len(closing)
 
 
 def _read_pairs(text: str, found: re.Match[str], shown: Shown) -> Read:
     """Read a tool's name and pairs of tags behind it."""
     at, args = found.end(), dict[str, Any]()
     while pair := PAIR.match(text, at):
-        value, at = _tagged(text, pair.end(), "</arg_value>")
-        _add(args, pair["key"], value)
+        at = _add_tagged(args, pair, "</arg_value>")
     if PAIRS_END.match(text, at) is None:
         raise CutOff("a call is not closed")
     if not args and not shown.knows(found["name"]):
@@ -370,17 +356,21 @@ def _read_pairs(text: str, found: re.Match[str], shown: Shown) -> Read:
     return [WrittenCall(shown.meant(found["name"]), args, json.dumps(args))], at
 
 
-def _tagged(text: str, at: int, closing: str) -> tuple[str, int]:
+def _add_tagged(
+    args: dict[str, Any], opened: re.Match[str], closing: str, *, own_lines: bool = False
+) -> int:
+    """Read the value of an argument up to its closing tag, and return where that ends."""
+    text, at = opened.string, opened.end()
     end = text.find(closing, at)
     if end < 0:
         raise CutOff(f"{closing} lacks")
-    return text[at:end], end + len(closing)
-
-
-def _add(args: dict[str, Any], key: str, value: str) -> None:
-    if key in args or INNER_TAG.search(value):
+    value = text[at:end]
+    if own_lines and value[:1] == value[-1:] == "\n":
+        value = value[1:-1]
+    if opened["key"] in args or INNER_TAG.search(value):
         raise Unreadable("its arguments can be read in two ways")
-    args[key] = value
+    args[opened["key"]] = value
+    return end + len(closing)
 
 
 IDENTIFIER: Final = r"[A-Za-z_][\w.]{0,127}"

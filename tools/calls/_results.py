@@ -4,16 +4,15 @@ import hashlib
 import re
 from base64 import b64decode
 from binascii import Error as BadBase64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, runtime_checkable
-from unicodedata import category
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from daruma.state.calls import UNCHANGED, ToolTask
-from daruma.state.messages import growing
-from daruma.state.text import REFERENCE, left_out
+from daruma.state.messages import DEFINITION
+from daruma.state.text import REFERENCE, left_out, storable_text
 
 # --- The one answer that every tool call gets, whatever became of it (TL-03).
 
@@ -59,12 +58,6 @@ class TextWithImages(str):
         return read
 
 
-def images_in(message: ToolMessage) -> list[Image]:
-    """Return the images of a result."""
-    parts = message.content if isinstance(message.content, list) else ()
-    return [part for part in parts if isinstance(part, dict) and part.get("type") == "image"]
-
-
 def _image(part: dict[Any, Any]) -> Image | None:
     """Return an image in LangChain's own form, whichever it came in; one by its address is none.
 
@@ -83,10 +76,6 @@ def _image(part: dict[Any, Any]) -> Image | None:
     except (ValueError, BadBase64):
         return None
     return {"type": "image", "mime_type": kind, "base64": data} if data else None
-
-
-DEFINITION: Final = "definition"
-"""Where the result of an MCP tool says what the tool was when it ran."""
 
 
 def tool_result(
@@ -118,35 +107,6 @@ def tool_result(
     )
 
 
-def approved_definitions(messages: Sequence[AnyMessage]) -> Mapping[str, str]:
-    """Return by name what MCP tools were when they ran last: what was approved of them (SE-06)."""
-    return growing(messages).known(_definitions, start={})
-
-
-def _definitions(known: Mapping[str, str], messages: Sequence[AnyMessage]) -> Mapping[str, str]:
-    ran = (each for each in messages if isinstance(each, ToolMessage))
-    new = {str(m.name): str(m.additional_kwargs.get(DEFINITION, "")) for m in ran}
-    return {**known, **{name: each for name, each in new.items() if each}}
-
-
-def has_shortened_results(messages: Sequence[AnyMessage]) -> bool:
-    """Whether one of the messages is a result that was left out in part."""
-    return growing(messages).known(_leave_out, start=False)
-
-
-def _leave_out(known: bool, messages: Sequence[AnyMessage]) -> bool:  # noqa: FBT001 - a fold
-    return known or any(
-        isinstance(message, ToolMessage) and REFERENCE in message.additional_kwargs
-        for message in messages
-    )
-
-
-def storable_text(text: str) -> str:
-    """Return text without NUL and lone surrogates, which no database takes."""
-    text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 def storable(text: str) -> str:
     """Return a tool's text as it is stored: clean, and its middle cut where it is too long."""
     text = storable_text(text)
@@ -154,24 +114,6 @@ def storable(text: str) -> str:
         return text
     half = LIMIT // 2
     return f"{text[:half]}\n[... {len(text) - LIMIT} characters cut ...]\n{text[-half:]}"
-
-
-END_REASON_KEYS = ("finish_reason", "stop_reason", "done_reason")
-"""Where providers say why an answer ended: OpenAI and Google, Anthropic, Ollama."""
-_NOT_BY_THE_MODEL = frozenset(
-    {"length", "content_filter", "max_tokens", "model_context_window_exceeded", "safety"}
-)
-
-
-def cut_off_reason(message: AIMessage) -> str:
-    """Return why an answer was ended by a limit or a filter; empty if by the model itself."""
-    said = (str(message.response_metadata.get(key)) for key in END_REASON_KEYS)
-    return next((why for why in said if why.lower() in _NOT_BY_THE_MODEL), "")
-
-
-def blank(text: str) -> bool:
-    """Whether a text shows nothing: white space, control and zero-width characters only."""
-    return all(each.isspace() or category(each) in ("Cf", "Cc") for each in text)
 
 
 def results_for_unanswered(messages: Iterable[AnyMessage]) -> list[ToolMessage]:
@@ -229,6 +171,13 @@ class ProcessOutputs:
         return self._kept.get((thread_id, id_))
 
 
+class Shortened(NamedTuple):
+    """A result as the model is shown it; ``reference`` is the id of the whole, if that is more."""
+
+    text: str
+    reference: str = ""
+
+
 @dataclass(frozen=True)
 class Outputs:
     """The outputs of one thread."""
@@ -250,22 +199,12 @@ class Outputs:
         """Return a text by its id; None for one that this thread has not kept."""
         return await self.store.read(self.thread_id, id_)
 
-
-@dataclass(frozen=True)
-class Shown:
-    """A result as the model is shown it; ``reference`` is the id of the whole, if that is more."""
-
-    text: str
-    reference: str = ""
-
-
-async def shorten_output(text: str, limit: int, outputs: Outputs) -> Shown:
-    """Keep a text of more than ``limit`` characters; return its ends and how to read the rest."""
-    text = storable_text(text)
-    if len(text) <= limit:
-        return Shown(text)
-    whole = text[:MOST]
-    id_ = await outputs.keep(whole)
-    room = limit - len(left_out(len(text), id_)) - 2
-    head, tail = text[: room - room // 2], text[len(text) - room // 2 :]
-    return Shown(f"{head}\n{left_out(len(text) - room, id_)}\n{tail}", id_)
+    async def shorten(self, text: str, limit: int) -> Shortened:
+        """Keep a text of more than ``limit`` characters; return its ends and how to read on."""
+        text = storable_text(text)
+        if len(text) <= limit:
+            return Shortened(text)
+        id_ = await self.keep(text[:MOST])
+        room = limit - len(left_out(len(text), id_)) - 2
+        head, tail = text[: room - room // 2], text[len(text) - room // 2 :]
+        return Shortened(f"{head}\n{left_out(len(text) - room, id_)}\n{tail}", id_)

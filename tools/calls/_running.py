@@ -5,7 +5,6 @@ import itertools
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final, TypeVar
 
 from langchain_core.runnables.config import ensure_config, get_async_callback_manager_for_config
@@ -13,6 +12,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 
 from daruma.state.calls import ToolTask
 from daruma.state.text import digest
+from daruma.tools.calls._langchain import structured_tool
 from daruma.tools.calls._tool import Surroundings, Tool
 from daruma.tools.errors import NotPermitted, OutcomeUnknown, ToolError
 from daruma.tools.text import mask_keys, without_keys
@@ -107,7 +107,7 @@ GRACE_SECONDS = 5.0
 """What an async tool has for its clean-up after it was cancelled. Then it is left to itself."""
 
 
-async def run_within(
+async def run_with_timeout(
     seconds: float | None,
     tool: Tool,
     args: Mapping[str, Any],
@@ -128,7 +128,7 @@ async def run_within(
         return await _ended_at_once(seconds, tool, tool.run(args, surroundings))
     task = asyncio.ensure_future(_contained(tool.run(args, surroundings)))
     try:
-        await _waited(seconds, task)
+        await asyncio.wait({task}, timeout=seconds)
     except asyncio.CancelledError:
         await _stop(task, grace)
         raise
@@ -138,7 +138,10 @@ async def run_within(
         raise _given_up(tool, f"did not end in {seconds:g} s", began=began)
     if task.cancelled():
         raise _given_up(tool, "was cancelled from within")
-    return _released(task.result())
+    outcome = task.result()
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
 
 
 async def _ended_at_once(seconds: float | None, tool: Tool, work: Awaitable[str]) -> str:
@@ -161,37 +164,12 @@ def _cancellations() -> int:
     return task.cancelling() if task else 0
 
 
-async def _waited(seconds: float | None, task: "asyncio.Future[Outcome]") -> None:
-    """Wait for a task so long, and leave it be: ``asyncio.wait`` takes twice as much for one."""
-    loop = asyncio.get_running_loop()
-    waiter = loop.create_future()
-    wake = partial(_wake, waiter)
-    timer = None if seconds is None else loop.call_later(seconds, wake)
-    task.add_done_callback(wake)
-    try:
-        await waiter
-    finally:
-        if timer:
-            timer.cancel()
-
-
-def _wake(waiter: "asyncio.Future[None]", _: object = None) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
-
-
 async def _contained(work: Awaitable[str]) -> Outcome:
     """Hand over what would end the event loop if a task of its own raised it."""
     try:
         return await work
     except (SystemExit, KeyboardInterrupt, NotStarted) as error:
         return error
-
-
-def _released(outcome: Outcome) -> str:
-    if isinstance(outcome, BaseException):
-        raise outcome
-    return outcome
 
 
 async def _stop(task: "asyncio.Future[Outcome]", grace: float) -> Outcome | None:
@@ -226,7 +204,7 @@ def with_faults(tool: BaseTool | Callable[..., Any], faults: Sequence[Fault]) ->
     raised and a text returned in place of the call, which is not made; after so many seconds, and
     for None, it is made. Calls are counted in this process, those that run side by side too.
     """
-    given = tool if isinstance(tool, BaseTool) else _from_function(tool)
+    given = tool if isinstance(tool, BaseTool) else structured_tool(tool)
     number = itertools.count()
 
     def called(**args: Any) -> Any:
@@ -248,12 +226,6 @@ def with_faults(tool: BaseTool | Callable[..., Any], faults: Sequence[Fault]) ->
         func=None if is_async else called,
         coroutine=acalled if is_async else None,
     )
-
-
-def _from_function(function: Callable[..., Any]) -> StructuredTool:
-    if asyncio.iscoroutinefunction(function):
-        return StructuredTool.from_function(coroutine=function)
-    return StructuredTool.from_function(function)
 
 
 def _at(faults: Sequence[Fault], number: int) -> Fault:

@@ -3,11 +3,11 @@
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from functools import cache, cached_property
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from daruma.tools.threads import to_thread
 
@@ -27,18 +27,11 @@ _TYPES: Final[Mapping[str, frozenset[type]]] = {
 """What certainly is of a JSON type; whether 1.0 is an integer is left to who knows."""
 
 
-class _Plain(NamedTuple):
-    """The Python types that certainly fit each key, none where more is said than one JSON type."""
-
-    types: Mapping[str, frozenset[type]]
-    required: frozenset[str]
-
-
 class SchemaUnreadable(Exception):
     """Raised for a schema that nothing can be checked against."""
 
 
-async def import_checks() -> None:
+async def import_schema_checks() -> None:
     """Import what values are checked with, once a process, in a thread: it reads files."""
     if "jsonschema" not in sys.modules:
         await to_thread(import_module, "jsonschema")
@@ -72,13 +65,11 @@ class SchemaCheck:
 
     def _plainly_fits(self, value: Any) -> bool:
         """Whether a value is an object that has what is required, all of it of plain types."""
-        plain = self._plain
-        return (
-            plain is not None
-            and isinstance(value, dict)
-            and plain.required <= value.keys()
-            and all(type(each) in plain.types.get(key, ()) for key, each in value.items())
-        )
+        if self._plain is None or not isinstance(value, dict):
+            return False
+        types, required = self._plain
+        fits = all(type(each) in types.get(key, ()) for key, each in value.items())
+        return fits and required <= value.keys()
 
     @cached_property
     def _validator(self) -> Any:
@@ -89,14 +80,18 @@ class SchemaCheck:
         return _bounded_validator()(self._schema, registry=EMPTY_REGISTRY)
 
     @cached_property
-    def _plain(self) -> "_Plain | None":
+    def _plain(self) -> "tuple[Mapping[str, frozenset[type]], frozenset[str]] | None":
+        """The Python types that certainly fit each key, and the keys that are required.
+
+        None where more is said of the whole; no types where more is said of a key than its type.
+        """
         schema = self._schema
         if schema.get("type") != "object" or schema.keys() - _OF_OBJECTS - _SAYING_NOTHING:
             return None
         known, required = schema.get("properties", {}), schema.get("required", [])
         if not isinstance(known, Mapping) or not isinstance(required, list):
             return None
-        return _Plain({key: _types(each) for key, each in known.items()}, frozenset(required))
+        return {key: _types(each) for key, each in known.items()}, frozenset(required)
 
 
 # --- What does not fit where a value may have one of several forms.
@@ -105,7 +100,8 @@ class SchemaCheck:
 def _cause(problem: Any) -> tuple[str, str]:
     """Return where and how a value is wrong in the form that it has, not in one that it has not.
 
-    Which form it has is told by its type, and by what stands in a field that names the form.
+    Which form it has is told by its type, and by what stands in a field that names the form. Where
+    each form wants something else in the same place, all that is possible is said.
     """
     from jsonschema.exceptions import relevance
 
@@ -114,35 +110,26 @@ def _cause(problem: Any) -> tuple[str, str]:
         for each in problem.context:
             forms.setdefault(each.relative_schema_path[0], []).append(each)
         fitting = [form for form in forms.values() if not any(map(_tells_forms_apart, form))]
-        if len(fitting) != 1:
-            return _choice(problem, forms.values()) if not fitting else _told(problem)
-        problem = max(fitting[0], key=relevance)
-    return _told(problem)
-
-
-def _told(problem: Any) -> tuple[str, str]:
+        if len(fitting) == 1:
+            problem = max(fitting[0], key=relevance)
+            continue
+        apart = [next(filter(_tells_forms_apart, form)) for form in forms.values() if not fitting]
+        places = {(each.json_path, each.validator == "type") for each in apart}
+        if len(places) != 1:
+            break
+        wanted: list[Any] = []  # the types or the values that each form has there
+        for each in apart:
+            several = isinstance(each.validator_value, list) and each.validator != "const"
+            wanted += each.validator_value if several else [each.validator_value]
+        names = " or ".join(dict.fromkeys(map(repr, wanted)))
+        of_type = "of type " if apart[0].validator == "type" else ""
+        return apart[0].json_path, f"{apart[0].instance!r} is not {of_type}{names}"
     return problem.json_path, problem.message
 
 
 def _tells_forms_apart(problem: Any) -> bool:
     fields, about = len(problem.relative_path), problem.validator
     return (fields == 0 and about == "type") or (fields == 1 and about in ("const", "enum"))
-
-
-def _wanted(problem: Any) -> list[Any]:
-    """Return the types or the values that a form has in one place."""
-    wanted = problem.validator_value
-    return wanted if isinstance(wanted, list) and problem.validator != "const" else [wanted]
-
-
-def _choice(problem: Any, forms: Iterable[list[Any]]) -> tuple[str, str]:
-    """Say all that is possible, where each form wants something else in the same place."""
-    apart = [next(filter(_tells_forms_apart, form)) for form in forms]
-    if len({(each.json_path, each.validator == "type") for each in apart}) != 1:
-        return _told(problem)
-    names = " or ".join(dict.fromkeys(repr(w) for each in apart for w in _wanted(each)))
-    of_type = "of type " if apart[0].validator == "type" else ""
-    return apart[0].json_path, f"{apart[0].instance!r} is not {of_type}{names}"
 
 
 # --- Checking in bounded time (SE-07), by what stands in the schema alone: it may be a stranger's.
@@ -252,26 +239,16 @@ def variants(schema: Any, root: Schema) -> list[Schema]:
         each = waiting.pop()
         if not isinstance(each, Mapping):
             continue
-        choices = list(_choices(each, root))
+        choices = [*(each.get("anyOf") or ()), *(each.get("oneOf") or ())]
+        if len(whole := each.get("allOf") or []) == 1:
+            choices += whole
+        if isinstance(reference := each.get("$ref"), str):
+            named: Any = root
+            for part in reference.removeprefix("#/").split("/"):
+                named = named.get(part) if isinstance(named, Mapping) else None
+            choices.insert(0, named)
         waiting.extend(choices)
         found.extend([] if choices else [each])
-    return found
-
-
-def _choices(schema: Schema, root: Schema) -> Iterator[Any]:
-    if isinstance(schema.get("$ref"), str):
-        yield _named(schema["$ref"], root)
-    for word in ("anyOf", "oneOf"):
-        yield from schema.get(word) or ()
-    whole: list[Any] = schema.get("allOf") or []
-    if len(whole) == 1:
-        yield whole[0]
-
-
-def _named(reference: str, root: Schema) -> Any:
-    found: Any = root
-    for part in reference.removeprefix("#/").split("/"):
-        found = found.get(part) if isinstance(found, Mapping) else None
     return found
 
 
@@ -282,8 +259,7 @@ def types(schema: Schema) -> frozenset[str]:
         return frozenset({named})
     if isinstance(named, list):
         return frozenset(map(str, named))
-    fixed = fixed_values(schema)
-    if fixed:
+    if fixed := fixed_values(schema):
         return frozenset(map(type_of, fixed))
     return frozenset({"object"} if "properties" in schema else ())
 
@@ -330,7 +306,10 @@ def schema_excerpt(schema: Mapping[str, Any], max_bytes: int) -> str:
     Whole; else without descriptions; else keys, their types and which are required; else the
     beginning of that, with a mark that it was cut.
     """
-    for each in (schema, _without_prose(schema), _outline(schema)):
+    known = schema.get("properties")
+    keys = {key: _type(each) for key, each in known.items()} if isinstance(known, Mapping) else {}
+    outline = {"required": schema.get("required", []), "properties": keys}
+    for each in (schema, _without_prose(schema), outline):
         text = json.dumps(each, ensure_ascii=False, separators=(",", ":"), default=str)
         if len(text.encode(errors="replace")) <= max_bytes:
             return text
@@ -356,12 +335,6 @@ def _without_prose(schema: Any, *, names: bool = False) -> Any:
         for key, each in schema.items()
         if names or key not in PROSE
     }
-
-
-def _outline(schema: Mapping[str, Any]) -> dict[str, Any]:
-    known = schema.get("properties")
-    keys = {key: _type(each) for key, each in known.items()} if isinstance(known, Mapping) else {}
-    return {"required": schema.get("required", []), "properties": keys}
 
 
 def _type(schema: Any) -> str:
@@ -400,13 +373,18 @@ _NAMING = {"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
 _SHARED = ("#/$defs/", "#/definitions/")
 
 
-def strict(schema: Mapping[str, Any]) -> OwnSchema:
+def tighten(schema: Mapping[str, Any]) -> OwnSchema:
     """Return a tightened copy. Values with listed keys only fit it as they fit the original.
 
     ``additionalProperties`` that is set is kept. The whole is said to be an object, which the
     arguments of a call always are. Tightening twice is tightening once.
     """
-    copy = _with_properties(deepcopy(dict(schema)))
+    copy = deepcopy(dict(schema))
+    if "$ref" not in copy:  # providers insist on properties; no object is closed for it
+        opened = (
+            {} if {"properties", *_SAME_VALUE} & copy.keys() else {"additionalProperties": True}
+        )
+        copy = {"type": "object", **opened, "properties": {}, **copy}
     shared = [each for key in ("$defs", "definitions") for each in _values(copy.get(key))]
     reached = [*_own(copy), *(each for entry in shared for each in _own(entry))]
     elsewhere = [ref for node in reached for ref in _foreign_refs(node)]
@@ -414,41 +392,25 @@ def strict(schema: Mapping[str, Any]) -> OwnSchema:
     if named or not all(ref.startswith(_SHARED) for ref in elsewhere):
         return copy
     for node in _own(copy) if elsewhere else reached:
-        _close(node)
+        if isinstance(node.get("properties"), dict) and not _SAME_VALUE & node.keys():
+            node.setdefault("additionalProperties", False)
     return copy
 
 
-def _with_properties(schema: OwnSchema) -> OwnSchema:
-    """Add the keyword that providers insist on, without closing an object for it."""
-    if {"properties", "$ref"} & schema.keys():
-        return schema if "$ref" in schema else {"type": "object", **schema}
-    opened: OwnSchema = {} if _SAME_VALUE & schema.keys() else {"additionalProperties": True}
-    return {"type": "object", **opened, **schema, "properties": {}}
-
-
-def _close(node: OwnSchema) -> None:
-    if isinstance(node.get("properties"), dict) and not _SAME_VALUE & node.keys():
-        node.setdefault("additionalProperties", False)
-
-
 def _own(node: object) -> Iterator[OwnSchema]:
-    """Yield the schemas, this one first, that alone judge the values they are about."""
+    """Yield the schemas, this one first, that alone judge the values they are about.
+
+    They are those of a value's parts, or the one real choice beside plain values.
+    """
     if not isinstance(node, dict):
         return
     yield node
-    for child in _parts(node):
-        yield from _own(child)
-
-
-def _parts(node: OwnSchema) -> Iterator[object]:
-    """Yield the schemas of a value's parts, or the one real choice beside plain values."""
-    judged = _SAME_VALUE & node.keys()
-    if not judged:
-        yield from _values(node.get("properties"))
-        yield from (node.get("items"), node.get("additionalProperties"))
-        yield from _list(node.get("prefixItems"))
-    elif (choice := _lone_choice(node)) is not None:
-        yield choice
+    parts: list[object] = [_lone_choice(node)]
+    if not _SAME_VALUE & node.keys():
+        parts = [*_values(node.get("properties")), *_list(node.get("prefixItems"))]
+        parts += [node.get("items"), node.get("additionalProperties")]
+    for each in parts:
+        yield from _own(each)
 
 
 def _lone_choice(node: OwnSchema) -> OwnSchema | None:
@@ -456,13 +418,13 @@ def _lone_choice(node: OwnSchema) -> OwnSchema | None:
     keys = node.keys() - _SILENT
     if len(keys) != 1 or not keys <= _CHOICES:
         return None
-    branches = [each for each in _list(node[keys.pop()]) if not _plain(each)]
+    plain = ("null", "string", "integer", "number", "boolean")
+    branches = [
+        each
+        for each in _list(node[keys.pop()])
+        if not (isinstance(each, dict) and each.get("type") in plain)
+    ]
     return branches[0] if len(branches) == 1 and isinstance(branches[0], dict) else None
-
-
-def _plain(branch: object) -> bool:
-    kind = branch.get("type") if isinstance(branch, dict) else None
-    return kind in ("null", "string", "integer", "number", "boolean")
 
 
 def _foreign_refs(node: OwnSchema) -> Iterator[str]:

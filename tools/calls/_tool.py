@@ -15,7 +15,7 @@ from daruma.state.events import Event, unheard
 from daruma.state.settings import Settings
 from daruma.state.text import digest
 from daruma.tools.calls._results import Outputs, ProcessOutputs
-from daruma.tools.calls._schema import SchemaCheck, SchemaUnreadable, strict
+from daruma.tools.calls._schema import SchemaCheck, SchemaUnreadable, tighten
 from daruma.tools.errors import ToolError
 from daruma.tools.files import EditHistory, Workspace
 from daruma.tools.sandbox import Sandbox, SandboxUnavailable, open_best
@@ -76,7 +76,7 @@ def canonical_call(
         renamed = _renames(args, canonical.argument_aliases)
         changes += [f"{name}: {alias} is {key}" for alias, key in renamed.items()]
         args = {renamed.get(key, key): value for key, value in args.items()}
-        given = [key for key in canonical.promote_when if _given(args.get(key))]
+        given = [key for key in canonical.promote_when if args.get(key) not in (None, "")]
         if given and canonical.promote_to in declared:
             changes.append(f"{name} with {given[0]} is {canonical.promote_to}")
             name = canonical.promote_to
@@ -87,40 +87,31 @@ def canonical_call(
     return CanonicalCall(name, args | moments, tuple(changes), unread)
 
 
+def _renames(args: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, str]:
+    """Return the aliases to replace: none whose argument would then have two different values."""
+    used = {alias: key for alias, key in aliases.items() if alias in args and alias != key}
+    values: dict[str, set[str]] = {}
+    for name, value in args.items():  # compared as JSON, where true is not 1
+        written = json.dumps(value, sort_keys=True, default=repr)
+        values.setdefault(used.get(name, name), set()).add(written)
+    return {alias: key for alias, key in used.items() if len(values[key]) == 1}
+
+
 def _moments(
     canonical: Canonical | None, args: Mapping[str, Any], now: datetime
 ) -> dict[str, str | None]:
     """Return the dates of a call in ISO form, None for what is in doubt."""
-    dates = canonical.dates if canonical else {}
-    if not dates:
+    if canonical is None or not canonical.dates:
         return {}
     from daruma.tools.dates import has_day, moment_in  # rarely needed
 
     found: dict[str, str | None] = {}
-    for key, kind in dates.items():
+    for key, kind in canonical.dates.items():
         said = args.get(key)
         if isinstance(said, str) and said.strip():
             moment = moment_in(said, now)
             found[key] = moment if moment and (kind == "time" or has_day(moment)) else None
     return found
-
-
-def _renames(args: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, str]:
-    """Return the aliases to replace: none whose argument would then have two different values."""
-    used = {alias: key for alias, key in aliases.items() if alias in args and alias != key}
-    values: dict[str, set[str]] = {}
-    for name, value in args.items():
-        values.setdefault(used.get(name, name), set()).add(_text(value))
-    return {alias: key for alias, key in used.items() if len(values[key]) == 1}
-
-
-def _text(value: object) -> str:
-    """Return what a value is in JSON, where true is not 1."""
-    return json.dumps(value, sort_keys=True, default=repr)
-
-
-def _given(value: object) -> bool:
-    return value is not None and value != ""
 
 
 # --- What a tool is to Daruma, wherever it comes from.
@@ -222,7 +213,7 @@ class Tool:
 
     def __post_init__(self) -> None:
         """Tighten the schema, once."""
-        object.__setattr__(self, "parameters", strict(self.parameters))
+        object.__setattr__(self, "parameters", tighten(self.parameters))
 
     @property
     def repeatable(self) -> bool:
@@ -282,7 +273,13 @@ def shipped_tool(
     """
 
     async def checked(args: Mapping[str, Any], surroundings: Surroundings) -> str:
-        return await run(_read(args_type, args), surroundings)
+        try:
+            read = args_type.model_validate(dict(args))
+        except ValidationError as error:
+            found = [(".".join(map(str, each["loc"])), each["msg"]) for each in error.errors()]
+            problems = "; ".join(f"{where}: {what}" for where, what in found)
+            raise ToolError(f"invalid arguments: {problems}") from None
+        return await run(read, surroundings)
 
     schema = args_type.model_json_schema()
     return Tool(
@@ -295,13 +292,3 @@ def shipped_tool(
         toolset=toolset,
         idempotent=idempotent,
     )
-
-
-def _read(args_type: type[Args], args: Mapping[str, Any]) -> Args:
-    try:
-        return args_type.model_validate(dict(args))
-    except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()
-        )
-        raise ToolError(f"invalid arguments: {problems}") from None

@@ -29,7 +29,7 @@ from daruma.state.mode import Mode
 from daruma.state.outcome import answer, waits
 from daruma.state.record import copied
 from daruma.state.steps import Step
-from daruma.tools.calls import VisibleTools, local_time, tool_result
+from daruma.tools.calls import VisibleTools, tool_result
 from daruma.tools.context import Context
 
 # --- What a turn has of a clarification that the user answered: for its calls, and for the model.
@@ -249,7 +249,7 @@ async def take_up(
         context.emit(ClarificationResolved(how=how, target_action=asked.target_action))
     if not resumes:
         return _taken_up_stale(asked, extra, steps)
-    now = local_time(context.now(), context.settings.tools.time_zone)
+    now = context.local_now()
     known = fill_in(_named(asked, task_id), message, now)
     fresh = Continuity(mode=RESUME, extra=extra)
     known = with_status(known, "resumed", task_id=task_id)

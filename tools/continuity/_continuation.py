@@ -14,7 +14,7 @@ from daruma.state.conversation import Clarification, each_of
 from daruma.state.failure import ModelFailed
 from daruma.state.mode import split_prefix
 from daruma.state.steps import Step
-from daruma.tools.calls import call_audit, local_time
+from daruma.tools.calls import audit_answer
 from daruma.tools.calls.repair import strip_fence
 from daruma.tools.context import EXACT, Context
 from daruma.tools.dates import WORDS, moment_in, plain
@@ -294,7 +294,7 @@ async def judge_answer(
     Where neither tells, it does not: going on wrongly does what nobody asked for, and starting
     anew only asks again. The step is the task's that the message begins, ``task_id``.
     """
-    now = local_time(context.now(), context.settings.tools.time_zone)
+    now = context.local_now()
     verdict = answers_by_form(message, asked, now)
     if verdict != "unsure" or not message.strip():
         return Judged(verdict == "resume", [])
@@ -325,7 +325,7 @@ async def judge_answer(
         seconds=context.now() - at,
         ok=usage is not None,
         usage=usage,
-        audit=call_audit(failover),
+        audit=audit_answer(failover=failover),
     )
     return Judged(answers, [step])
 

@@ -15,8 +15,7 @@ from daruma.state.progress import tools_in
 from daruma.state.recovery import DONE
 from daruma.state.steps import Step
 from daruma.state.task import Status
-from daruma.state.text import LENGTH, digest
-from daruma.tools.calls import storable_text
+from daruma.state.text import LENGTH, digest, storable_text
 from daruma.tools.evolution._setbacks import (
     NOT_RUN,
     PASSING,

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 from unicodedata import combining, normalize
 
-from daruma.state.text import hiding_places, look_alikes, printable_line
-from daruma.tools.calls import storable_text
+from daruma.state.text import hiding_places, look_alikes, printable_line, storable_text
 from daruma.tools.skills import usable_in
 from daruma.tools.text import is_related, split_words, without_keys
 

@@ -17,8 +17,8 @@ from daruma.state.events import Event, MemoryRecalled
 from daruma.state.lessons import Recalled, Remembered
 from daruma.state.settings import Memory
 from daruma.state.task import Task
-from daruma.state.text import printable_line
-from daruma.tools.calls import Surroundings, Tool, shipped_tool, storable_text
+from daruma.state.text import printable_line, storable_text
+from daruma.tools.calls import Surroundings, Tool, shipped_tool
 from daruma.tools.errors import ToolError
 from daruma.tools.text import is_related, rank_texts, without_keys
 from daruma.tools.threads import in_thread

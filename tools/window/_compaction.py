@@ -18,7 +18,7 @@ from daruma.state.spending import overrun
 from daruma.state.steps import By, Compaction, ContextCost, Crowded
 from daruma.state.steps import ContextMeasure as Measure
 from daruma.state.usage import Failover, Usage
-from daruma.tools.calls import call_audit, unusable_answer
+from daruma.tools.calls import audit_answer, unusable_answer
 from daruma.tools.context import Answer, Context, Sampling
 from daruma.tools.tokens import MESSAGE, REPLY, Tokens
 from daruma.tools.window._view import after, latest, limit_named, stays, text_ends, view
@@ -271,7 +271,7 @@ class Summariser:
                 at=each.at,
                 seconds=each.seconds,
                 usage=each.usage,
-                audit=call_audit(each.failover),
+                audit=audit_answer(failover=each.failover),
             )
         ]
         return overrun(replace(self.state, steps=[*self.state.steps, *steps]), "main") is not None

@@ -35,8 +35,7 @@ from daruma.state.spending import AGAIN
 from daruma.state.steps import Audit, ContextCost, Step
 from daruma.state.task import Amounts
 from daruma.state.usage import Attempt, Failover, Usage
-from daruma.tools.calls._journal import Settles
-from daruma.tools.calls._once import WAYS
+from daruma.tools.calls._journal import WAYS, Settles
 
 # --- Budgets of tokens, money and time on paper.
 

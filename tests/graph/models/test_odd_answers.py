@@ -9,8 +9,9 @@ from tests.failing_models import Asking, passed_in, serving, streaming
 from tests.openai_answers import Reply, chunks, completion
 from tests.openai_server import Fault
 
+from daruma.state.text import unstorable_part
 from daruma.state.usage import sound_usage
-from daruma.tools.calls import storable_answer, unstorable_part, unusable_answer
+from daruma.tools.calls import storable_answer, unusable_answer
 
 pytestmark = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 WAYS = pytest.mark.parametrize("way", [passed_in, streaming])

@@ -21,7 +21,6 @@ from daruma.graph.models._faults import (
     BrokenAnswer,
 )
 from daruma.graph.models._openai_answers import HeardCalls, speaks_openai
-from daruma.tools.calls import SENT_CALLS_KEY
 
 
 def chat_model(url: str = "http://127.0.0.1:9/v1") -> ChatOpenAI:
@@ -118,7 +117,7 @@ def unread(*parts: Any) -> list[Any]:
     heard = HeardCalls()
     for each in parts:
         heard.hear(ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[each])))
-    return [piece.message.additional_kwargs[SENT_CALLS_KEY] for piece in heard.unread()]
+    return [piece.message.additional_kwargs["sent_calls"] for piece in heard.unread()]
 
 
 def test_nothing_is_added_to_an_answer_that_can_be_read() -> None:

@@ -3,14 +3,14 @@
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from tests.parts import a_call, a_context, a_registry, no_sandbox, settings
 
 from daruma.state.calls import Grounds, ToolTask
-from daruma.tools.calls import check_permission, endless_changes, open_approvals
-from daruma.tools.calls._approvals import OpenSandbox, grounds_of, tree_now
+from daruma.tools.calls import check_permission, open_approvals
+from daruma.tools.calls._approvals import OpenSandbox, endless_changes, grounds_of, tree_now
 from daruma.tools.context import Context
 from daruma.tools.errors import GroundsChanged, NotPermitted, ToolError
 from daruma.tools.sandbox import SandboxUnavailable
@@ -70,13 +70,16 @@ async def test_another_tool_of_ours_rests_on_the_tree_alone(tmp_path: Path) -> N
     assert await grounds(EDIT, str(tmp_path), no_sandbox, tree="t1") == Grounds(tree="t1")
 
 
-@pytest.mark.parametrize(
-    ("call", "workspace"),
-    [(a_call("c3"), "/w"), (a_call("c4", name="gone"), "/w"), (COMMAND, None)],
-)
-async def test_what_works_in_no_workspace_rests_on_nothing(call: Any, workspace: Any) -> None:
+async def test_what_works_in_no_workspace_rests_on_nothing() -> None:
     """Tools of the application know no sandbox."""
-    assert await grounds(call, workspace, no_sandbox, tree="t1") == Grounds()
+    call: Any
+    workspace: Any
+    for call, workspace in [
+        (a_call("c3"), "/w"),
+        (a_call("c4", name="gone"), "/w"),
+        (COMMAND, None),
+    ]:
+        assert await grounds(call, workspace, no_sandbox, tree="t1") == Grounds()
 
 
 async def test_a_sandbox_that_is_not_to_be_had_is_said(tmp_path: Path) -> None:
@@ -111,8 +114,9 @@ def context(**policy: Any) -> Context:
 
 
 async def approved(call: ToolTask, workspace: str, at: Context) -> ToolTask:
-    opened = await open_approvals([call], workspace, at.tools, at.open_sandbox, at.outputs)
-    return opened.approvals[0].agreed(call)
+    waiting = [replace(call, status="awaiting")]
+    opened = await open_approvals(waiting, workspace, at.tools, at.open_sandbox, at.outputs)
+    return opened.approvals[0].approve(call)
 
 
 async def check(call: ToolTask, at: Context, workspace: str | None = None) -> None:
@@ -180,31 +184,18 @@ async def test_what_nobody_knows_any_more_is_asked_again(tmp_path: Path) -> None
         await check(call, context(), str(tmp_path))
 
 
-class GivenUp(NamedTuple):
-    """The calls of an answer, and which of them are not asked about any more."""
-
-    voided: tuple[int, ...]
-    ran: int
-    over: set[str]
-
-
-GIVEN_UP = [
-    GivenUp((0, 2), 0, set()),
-    GivenUp((3, 2), 0, {"c0"}),
-    GivenUp((3, 4), 1, {"c1"}),
-    GivenUp((3, 4), 2, set()),
-]
-
-
-@pytest.mark.parametrize(("voids", "ran", "over"), GIVEN_UP)
-def test_only_what_never_stands_still_is_given_up(
-    voids: tuple[int, ...], ran: int, over: set[str]
-) -> None:
+def test_only_what_never_stands_still_is_given_up() -> None:
     """TL-13a: what an approved sibling changed does not count, or the last of many never ran."""
-    asked = [a_call(f"c{n}", "awaiting", voided=number) for n, number in enumerate(voids)]
-    done = [a_call(f"d{n}", "done", approved="x") for n in range(ran)]
+    for voids, ran, over in (
+        ((0, 2), 0, set[str]()),
+        ((3, 2), 0, {"c0"}),
+        ((3, 4), 1, {"c1"}),
+        ((3, 4), 2, set[str]()),
+    ):
+        asked = [a_call(f"c{n}", "awaiting", voided=number) for n, number in enumerate(voids)]
+        done = [a_call(f"d{n}", "done", approved="x") for n in range(ran)]
 
-    assert set(endless_changes([*asked, *done, a_call("e", "done")])) == over
+        assert endless_changes([*asked, *done, a_call("e", "done")]) == over
 
 
 async def another_sandbox() -> Any:

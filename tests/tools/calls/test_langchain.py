@@ -1,13 +1,27 @@
-"""Calling a LangChain tool: with the arguments it takes, as LangChain does or by itself."""
+"""Tools that the application brings: wrapped, declared, and called as LangChain would call them."""
 
+import threading
 from collections.abc import Callable
 from functools import wraps
 from typing import Annotated, Any, Self
 
 import pytest
-from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, InjectedToolArg, InjectedToolCallId, StructuredTool, tool
+from langchain_core.callbacks import BaseCallbackHandler, Callbacks
+from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.tools import (
+    BaseTool,
+    InjectedToolArg,
+    InjectedToolCallId,
+    StructuredTool,
+    ToolException,
+    tool,
+)
+from langchain_core.tools import Tool as OldestTool
+from langgraph.graph import START, StateGraph
 from langgraph.prebuilt import InjectedState, InjectedStore, ToolRuntime
+from langgraph.types import Command, interrupt
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -15,15 +29,388 @@ from pydantic import (
     ValidationError,
     computed_field,
     field_serializer,
+    field_validator,
     model_serializer,
     model_validator,
 )
+from tests.parts import memory
 from typing_extensions import override
 
-from daruma.tools.calls import ClassFunctions, Surroundings, ToolRefused, wrap_tool
-from daruma.tools.calls._langchain import given_arguments, not_supplied
+from daruma.tools.calls import (
+    Canonical,
+    OriginalMethods,
+    Surroundings,
+    ToolRefused,
+    foreign_tool,
+    run_with_timeout,
+    wrap_tool,
+)
+from daruma.tools.calls._langchain import call_tool, not_supplied, plain_function
+from daruma.tools.errors import ToolError
 
-# --- Functions are a class's own as long as nobody puts others in their place.
+# --- Every kind of tool runs (TL-22, TL-21).
+
+
+def plain(text: str, times: int = 1) -> str:
+    """Repeat it."""
+    return text * times
+
+
+async def later(text: str) -> str:
+    """Repeat it later."""
+    return text
+
+
+@tool
+def decorated(text: str) -> str:
+    """Repeat it as a tool."""
+    return text
+
+
+@tool(response_format="content_and_artifact")
+def with_artifact(text: str) -> tuple[str, dict[str, int]]:
+    """Repeat it and keep something."""
+    return text, {"kept": 1}
+
+
+class OfAClass(BaseTool):
+    """A tool with a class of its own, sync only."""
+
+    name: str = "of_a_class"
+    description: str = "Repeat it."
+
+    def _run(self, text: str) -> str:
+        return text
+
+
+class AsyncOfAClass(OfAClass):
+    """The same with an async form of its own."""
+
+    async def _arun(self, text: str) -> str:
+        return text
+
+
+def where(text: str) -> str:
+    """Say which thread this is."""
+    return f"{text} {threading.current_thread().name}"
+
+
+class WhereOfAClass(OfAClass):
+    """Says which thread this is."""
+
+    def _run(self, text: str) -> str:
+        return where(text)
+
+
+async def run(given: Any, **args: Any) -> str:
+    return await wrap_tool(given).run(args, Surroundings())
+
+
+async def test_every_kind_of_tool_runs() -> None:
+    """Functions and LangChain tools; what is sync runs on a thread of the tools."""
+    given: Any
+    for given in (plain, later, decorated, with_artifact, OfAClass(), AsyncOfAClass()):
+        assert await run(given, text="hi") == "hi"
+    for given in (where, tool(where), WhereOfAClass()):
+        assert (await run(given, text="on")).startswith("on daruma-tool-")
+    assert await run(OldestTool("simple", lambda text: text, "Repeat it."), __arg1="hi") == "hi"
+
+    async def on_the_loop(text: str) -> str:
+        """Say which thread this is."""
+        return where(text)
+
+    assert await run(on_the_loop, text="on") == f"on {threading.current_thread().name}"
+
+
+def test_a_tool_is_shown_with_its_schema() -> None:
+    """Name, docstring and parameters in the form that models are given, tightened (TL-07).
+
+    Nothing is known of what it does; it says where it comes from.
+    """
+    made = wrap_tool(plain)
+    shown = made.as_function()["function"]
+
+    assert (shown["name"], shown["description"]) == ("plain", "Repeat it.")
+    assert shown["parameters"] == made.parameters
+    assert set(made.parameters["properties"]) == {"text", "times"}
+    assert (made.parameters["required"], made.parameters["additionalProperties"]) == (
+        ["text"],
+        False,
+    )
+    assert "additionalProperties" not in decorated.get_input_jsonschema()
+    assert (made.effect, made.builtin) == ("external", False)
+    for given, name in ((plain, "plain"), (later, "later"), (OfAClass(), "OfAClass")):
+        assert wrap_tool(given).source.endswith(f"test_langchain.{name}")
+
+
+def giving(result: Any) -> Any:
+    """Return a tool with that result; an exception is raised."""
+
+    def give() -> Any:
+        """Give it."""
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    return give
+
+
+async def test_what_a_tool_comes_to_is_told_in_words() -> None:
+    """Text, what becomes text, a message of its own, a part that is neither text nor image."""
+    image = {"type": "image", "base64": "", "mime_type": ""}
+    for result, said in (
+        (7, "7"),
+        (None, "null"),
+        (["x"], "x"),
+        ({"a": 1}, '{"a": 1}'),
+        (ToolMessage("mine", tool_call_id="call"), "mine"),
+        (
+            [{"type": "text", "text": "a cat"}, image],
+            "a cat\n[image left out: only text and images are shown]",
+        ),
+    ):
+        assert await run(giving(result)) == said
+
+
+async def test_what_goes_wrong_is_raised() -> None:
+    """A tool's own error as it is; what it says or handles itself, and a Command, in words."""
+    handled = StructuredTool.from_function(giving(ToolException("fell")), handle_tool_error=True)
+    for given, kind, said in (
+        (giving(KeyError("absent")), KeyError, "absent"),
+        (giving(ToolException("no such page")), ToolError, "^no such page$"),
+        (handled, ToolError, "fell"),
+        (giving(Command(goto="elsewhere")), ToolError, "give returned a Command"),
+    ):
+        with pytest.raises(kind, match=said):
+            await run(given)
+    with pytest.raises(ValueError, match="times"):
+        await run(plain, text="hi", times="often")
+
+
+def asks(question: str) -> str:
+    """Ask a person, from a thread."""
+    return f"{question} {interrupt(question)}"
+
+
+async def asks_async(question: str) -> str:
+    """Ask a person, on the loop."""
+    return asks(question)
+
+
+@pytest.mark.parametrize("given", [asks, asks_async])
+async def test_a_tool_may_interrupt_the_graph(given: Any) -> None:
+    """LangGraph's own question, under a time limit too, and its reply."""
+    wrapped = wrap_tool(given)
+
+    async def node(_: dict[str, Any]) -> dict[str, Any]:
+        return {"said": await run_with_timeout(5, wrapped, {"question": "Really?"}, Surroundings())}
+
+    graph: Any = StateGraph(dict)
+    compiled = graph.add_node("node", node).add_edge(START, "node").compile(checkpointer=memory())
+    config = {"configurable": {"thread_id": "t"}}
+    waiting = await compiled.ainvoke({"said": ""}, config)
+    after = await compiled.ainvoke(Command(resume="Yes."), config)
+
+    assert waiting["__interrupt__"][0].value == "Really?"
+    assert after == {"said": "Really? Yes."}
+
+
+# --- What an application declares of its tools is read strictly.
+
+
+def declaring(**declared: Any) -> Any:
+    """A tool with one argument and that declaration."""
+
+    @tool
+    def note(text: str, day: str = "") -> str:
+        """Note it."""
+        return text + day
+
+    note.metadata = {"daruma": declared, "own": "thing"}
+    return note
+
+
+def test_what_is_declared_counts() -> None:
+    """The effect; TL-19: an alias may lead to an argument that only the other tool has; CO-01."""
+    aliases = {"date": "day", "at": "due_time"}
+    promoted: Any = {"promote_to": "schedule", "promote_when": ["due_time"]}
+    asked: Any = {"dates": {"day": "date"}, "ask_for": {"day": "When?"}}
+
+    for effect in ("none", "workspace", "external"):
+        made = wrap_tool(declaring(effect=effect))
+        assert (made.effect, made.canonical) == (effect, None)
+    assert wrap_tool(declaring(argument_aliases=aliases, **promoted)).canonical == Canonical(
+        aliases, "schedule", ("due_time",)
+    )
+    assert wrap_tool(declaring(**asked)).canonical == Canonical(**asked)
+
+
+SILLY: tuple[tuple[Any, str], ...] = (
+    ({"efect": "none"}, "an unknown key 'efect'; did you mean 'effect'"),
+    ({"zzz": 1}, "an unknown key 'zzz'; known: effect, idempotent, idempotency_key,"),
+    ({"effect": "read"}, r"effect: Input should be 'none', .*given: 'read'"),
+    ({"argument_aliases": ["a"]}, "argument_aliases: Input should be a valid dictionary"),
+    ({"promote_to": "x"}, "one of promote_to and promote_when"),
+    ({"promote_when": ["x"]}, "one of promote_to and promote_when"),
+    ({"dates": {"text": "moment"}}, "dates.text: Input should be 'date' or 'time'"),
+    ({"dates": {"dya": "date"}}, "dates or ask_for 'dya', which is no argument that the"),
+    ({"ask_for": {"dya": "When?"}}, "dates or ask_for 'dya', which is no argument that"),
+    ({"ask_for": {"day": "?"}, "idempotency_key": "day"}, "ask_for 'day', which is no arg"),
+    ({"argument_aliases": {"text": "day"}}, "'text' as another name of 'day', and it is an"),
+    ({"argument_aliases": {"date": "dya"}}, "'date' as another name of 'dya', which is no"),
+    ("none", "what: Input should be a valid dictionary"),
+)
+
+
+def test_what_can_not_be_meant_is_refused() -> None:
+    """At once, in one line that names the tool; for an agent that runs it itself it is nothing."""
+    for declared, said in SILLY:
+        silly = declaring()
+        silly.metadata = {"daruma": declared}
+
+        with pytest.raises(ToolRefused, match=rf"^the tool 'note' declares in .*{said}") as refused:
+            wrap_tool(silly)
+        assert "\n" not in str(refused.value)
+        foreign = foreign_tool(silly)
+        assert foreign is not None
+        assert foreign.effect == "external"
+
+
+# --- Arguments that would not get through to a tool are noticed before a run.
+
+
+class Text(BaseModel):
+    """A schema that does not speak of what is injected."""
+
+    text: str
+
+
+@tool
+def wants_state(text: str, state: Annotated[dict[str, Any], InjectedState]) -> str:
+    """Take it."""
+    return f"{text}{state}"
+
+
+@tool
+def wants_store(text: str, store: Annotated[Any, InjectedStore()]) -> str:
+    """Take it."""
+    return f"{text}{store}"
+
+
+@tool
+def wants_id(text: str, own: Annotated[str, InjectedToolCallId]) -> str:
+    """Take it."""
+    return text + own
+
+
+@tool
+async def wants_runtime(text: str, runtime: ToolRuntime) -> str:
+    """Take it."""
+    return f"{text}{runtime}"
+
+
+@tool(args_schema=Text)
+def wants_unseen(text: str, runtime: ToolRuntime) -> str:
+    """Take it."""
+    return f"{text}{runtime}"
+
+
+def function(text: str, state: Annotated[dict[str, Any], InjectedState]) -> str:
+    """Take it."""
+    return f"{text}{state}"
+
+
+def silent(text: str) -> str:
+    return text
+
+
+def test_a_tool_that_could_never_be_called_is_refused() -> None:
+    """When the graph is built, not when the model calls it."""
+    given: Any
+    for given, said in (
+        (wants_state, "wants state injected"),
+        (wants_store, "wants store injected"),
+        (wants_id, "wants own injected"),
+        (wants_runtime, "wants runtime injected"),
+        (wants_unseen, "wants runtime injected"),
+        (function, "wants state injected"),
+        (silent, "docstring"),
+        (config_argument, "can not be given the argument config"),
+        (made_of_a_schema("config"), "can not be given the argument config"),
+        (made_of_a_schema("run_manager"), "can not be given the argument run_manager"),
+        (made_of_a_schema("self"), "can not be given the argument self"),
+        (args_argument, "can not be given the argument args"),
+    ):
+        with pytest.raises(ToolRefused, match=said):
+            wrap_tool(given)
+
+
+@tool
+def content(text: str, user: Annotated[str, InjectedToolArg] = "nobody") -> str:
+    """Take it."""
+    return f"{text} {user}"
+
+
+@tool
+def configured(text: str, config: RunnableConfig) -> str:
+    """Take it."""
+    return f"{text} {sorted(config)[:0]}"
+
+
+class Old(BaseTool):
+    """A class of its own."""
+
+    name: str = "old"
+    description: str = "Take it."
+    args_schema: Any = Text
+
+    def _run(self, text: str, **_: Any) -> str:
+        return text
+
+
+class Configured(BaseTool):
+    """Names that LangChain uses elsewhere."""
+
+    name: str = "configured"
+    description: str = "Take it."
+
+    def _run(self, run_id: str, verbose: str = "") -> str:
+        return run_id + verbose
+
+
+async def test_what_has_a_default_or_langchain_supplies_is_called() -> None:
+    """The model neither sees nor sets it; any other name gets through."""
+    for given, said in ((content, "hi nobody"), (configured, "hi []")):
+        made = wrap_tool(given)
+
+        assert list(made.parameters["properties"]) == ["text"]
+        assert await made.run({"text": "hi"}, Surroundings()) == said
+    assert not_supplied(Old()) == []  # its ``run_manager`` and the like come from LangChain
+    assert await run(Configured(), run_id="1", verbose="2") == "12"
+
+
+def config_argument(config: str) -> str:
+    """Take it."""
+    return config
+
+
+def args_argument(args: str) -> str:
+    """Take it."""
+    return args
+
+
+def take(**given: Any) -> str:
+    """Take it."""
+    return str(given)
+
+
+def made_of_a_schema(name: str) -> BaseTool:
+    """A tool whose schema is no Pydantic model, with one argument."""
+    schema = {"type": "object", "properties": {name: {"type": "string"}}}
+    return StructuredTool(name="made", description="Take it.", args_schema=schema, func=take)
+
+
+# --- Methods are a class's own as long as nobody puts others in their place.
 
 
 class Bell:
@@ -33,62 +420,12 @@ class Bell:
         return "ding"
 
 
-def test_they_are_an_object_s_and_its_class_s() -> None:
-    own = ClassFunctions(Bell, "ring")
-
-    assert own.of(Bell())
-    assert own.of(Bell)
-
-
-def test_a_class_that_overrides_one_has_them_not() -> None:
-    class Louder(Bell):
-        def ring(self) -> str:
-            return "dong"
-
-    assert not ClassFunctions(Bell, "ring").of(Louder())
-
-
-def test_an_object_with_one_of_its_own_has_them_not() -> None:
-    bell: Any = Bell()
-    bell.ring = lambda: "dong"
-
-    assert not ClassFunctions(Bell, "ring").of(bell)
-
-
 def wrapped(function: Callable[..., str]) -> Callable[..., str]:
     @wraps(function)
     def counted(*args: Any) -> str:
         return function(*args) + "!"
 
     return counted
-
-
-class Instrumented:
-    """Something that rings, and is listened to from the moment it was made."""
-
-    @wrapped
-    def ring(self) -> str:
-        return "ding"
-
-
-def test_what_was_wrapped_before_is_not_its_own() -> None:
-    """Who instruments a process may come first."""
-    assert not ClassFunctions(Instrumented, "ring").of(Instrumented())
-
-
-def test_what_is_wrapped_later_is_not_its_own_any_more() -> None:
-    """Or last."""
-
-    class Later(Bell):
-        def ring(self) -> str:
-            return "ding"
-
-    own, bell = ClassFunctions(Later, "ring"), Later()
-    was = own.of(bell)
-    Later.ring = wrapped(Later.ring)  # type: ignore[method-assign]
-
-    assert was
-    assert not own.of(bell)
 
 
 class Around:
@@ -107,26 +444,51 @@ class Around:
         return getattr(self.__wrapped__, name)
 
 
-def test_what_answers_like_the_function_it_wraps_is_not_its_own() -> None:
-    class Later(Bell):
+def test_methods_that_were_overridden_or_wrapped_are_not_original() -> None:
+    """By a subclass, on an object, before or after, and by what answers for what it wraps."""
+
+    class Louder(Bell):
+        def ring(self) -> str:
+            return "dong"
+
+    class Instrumented:
+        @wrapped
         def ring(self) -> str:
             return "ding"
 
-    own = ClassFunctions(Later, "ring")
-    setattr(Later, "ring", Around(Later.ring))  # noqa: B010  # no method, as a checker sees it
+    own, bell = OriginalMethods(Bell, "ring"), Bell()
+    odd: Any = Bell()
+    odd.ring = lambda: "dong"
 
-    assert Later().ring() == "ding!"
-    assert not own.of(Later())
-    assert not own.of(Later)
-    assert not ClassFunctions(Later, "ring").of(Later())
+    assert own.of(bell)
+    assert own.of(Bell)
+    assert not own.of(Louder())
+    assert not own.of(odd)
+    assert not OriginalMethods(Instrumented, "ring").of(Instrumented())
+    assert not OriginalMethods(Bell, "chime").of(bell)  # another version may have it no more
+    for wrap in (wrapped, Around):
+        later: Any = type("Later", (Bell,), {"ring": lambda _: "ding", "__module__": __name__})
+        methods = OriginalMethods(later, "ring")
+        assert methods.of(later())
+        later.ring = wrap(later.__dict__["ring"])
+        assert not methods.of(later())
+        assert not methods.of(later)
+        assert not OriginalMethods(later, "ring").of(later())
 
 
-def test_what_is_not_there_is_nobody_s() -> None:
-    """Another version may have it no more."""
-    assert not ClassFunctions(Bell, "chime").of(Bell())
+# --- A function called by itself says what LangChain's call of the tool would say.
 
 
-# --- A tool's function is given what LangChain would give it, of whatever schema.
+class Numbers(BaseModel):
+    """A rule, and a field that goes by another name."""
+
+    first: int
+    third: int = Field(default=4, alias="last")
+
+    @field_validator("first")
+    @classmethod
+    def doubled(cls, value: int) -> int:
+        return 2 * value
 
 
 class Fields(BaseModel):
@@ -251,24 +613,8 @@ class Empty(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-def fill_in(first: int, call: Annotated[str, InjectedToolCallId]) -> str:
-    """Want what the schema does not say."""
-    return f"{first} {call}"
-
-
-def work(**given: Any) -> str:
-    """Do it."""
-    return str(given)
-
-
-def outcome(give: Callable[[], Any]) -> Any:
-    try:
-        return give()
-    except (ValidationError, ValueError, AttributeError) as error:
-        return type(error)
-
-
 SCHEMAS = (
+    Numbers,
     Fields,
     Aliased,
     Starred,
@@ -293,193 +639,213 @@ ARGS: tuple[dict[str, Any], ...] = (
     {"first": 1, "second": 5, "other": 6, "own": 7},
     {"first": 1, "args": [1], "kwargs": {"a": 1}},
     {"first": 1, "call": "mine"},
+    {"first": 1, "config": 2},
     {"one": 1},
     {"first": "x"},
     {},
 )
 
 
-@pytest.mark.parametrize("args", ARGS, ids=str)
-@pytest.mark.parametrize("schema", SCHEMAS)
-@pytest.mark.parametrize("function", [work, fill_in])
-def test_it_is_what_langchain_gives(
-    function: Any, schema: type[BaseModel], args: dict[str, Any]
+class Listening(BaseCallbackHandler):
+    """Notes what it is told of tools."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def on_tool_start(self, serialized: dict[str, Any], input_str: str, **_: Any) -> None:
+        self.told.append(f"{serialized['name']} {input_str}")
+
+    def on_tool_end(self, output: Any, **_: Any) -> None:
+        self.told.append(output.content)
+
+
+def of(function: Callable[..., Any], **given: Any) -> StructuredTool:
+    """Return a tool that blocks."""
+    return StructuredTool.from_function(function, name="tell", description="Tell.", **given)
+
+
+def of_async(function: Callable[..., Any], **given: Any) -> StructuredTool:
+    """Return an async tool of the same function."""
+
+    async def tell(**args: Any) -> Any:
+        return function(**args)
+
+    tell.__annotations__ = function.__annotations__
+    schema = given.pop("args_schema", of(function).args_schema)
+    return StructuredTool.from_function(
+        coroutine=tell, name="tell", description="Tell.", args_schema=schema, **given
+    )
+
+
+BOTH = pytest.mark.parametrize("made", [of, of_async])
+
+
+async def call(tool: StructuredTool, **args: Any) -> Any:
+    return message(await call_tool(tool, plain_function(tool), args))
+
+
+def message(said: Any) -> Any:
+    """Return what a tool said as LangChain has it: of text alone it makes a message."""
+    return ToolMessage(said, name="tell", tool_call_id="call") if isinstance(said, str) else said
+
+
+async def langchains(tool: StructuredTool, **args: Any) -> Any:
+    return await tool.ainvoke(ToolCall(type="tool_call", id="call", name=tool.name, args=args))
+
+
+def where_called() -> str:
+    """Say whether LangChain makes this call."""
+    return "by itself" if var_child_runnable_config.get() is None else "by LangChain"
+
+
+async def outcome(made: Callable[[], Any]) -> Any:
+    try:
+        return await made()
+    except (ValidationError, ValueError, AttributeError, TypeError) as error:
+        return type(error)
+
+
+@BOTH
+async def test_arguments_are_what_the_schema_makes_of_them(made: Any) -> None:
+    """The same as LangChain gives, or the same refusal; what was asked for stays as it was."""
+    for schema in SCHEMAS:
+        given = made(lambda **numbers: str(numbers), args_schema=schema)
+        for args in ARGS:
+            asked = dict(args)
+            ours = await outcome(lambda: call(given, **asked))  # noqa: B023 - awaited here
+
+            assert ours == await outcome(lambda: langchains(given, **asked)), schema  # noqa: B023
+            assert asked == args
+
+
+RESULTS: tuple[Any, ...] = (
+    *("words", "", "\ud800", 7, None, {"a": 1}, ["x"], [], ("a", "b"), object),
+    [{"type": "text", "text": "a cat"}],
+    ToolMessage("mine", tool_call_id="call"),
+)
+
+
+@BOTH
+async def test_a_result_is_what_langchain_makes_of_it(made: Any) -> None:
+    """Text, what becomes text, parts of a message and a message; text alone as it is."""
+    for result in RESULTS:
+        given = made(lambda result=result: result, args_schema=Empty)
+
+        assert await call(given) == await langchains(given)
+    words = made(lambda: "words")
+    assert await call_tool(words, plain_function(words), {}) == "words"
+
+
+@BOTH
+async def test_what_nobody_listens_to_is_called_by_itself(made: Any) -> None:
+    """What LangChain reads at each call is ten times the call."""
+    assert (await call(made(where_called))).content == "by itself"
+    assert (await langchains(made(where_called))).content == "by LangChain"
+
+
+@BOTH
+async def test_who_listens_to_the_run_around_it_is_told(made: Any) -> None:
+    """LangChain makes the call then."""
+    listening, tool = Listening(), made(where_called)
+
+    async def around(_: object) -> Any:
+        return await call(tool)
+
+    await RunnableLambda(around).ainvoke({}, {"callbacks": [listening]})
+
+    assert listening.told == ["tell {}", "by LangChain"]
+
+
+@BOTH
+async def test_who_listens_to_the_tool_is_told(made: Any) -> None:
+    """Since it was wrapped, too."""
+    listening, tool = Listening(), made(where_called)
+    plain = plain_function(tool)
+    tool.callbacks = [listening]
+    await call_tool(tool, plain, {})
+
+    assert plain is not None
+    assert listening.told == ["tell {}", "by LangChain"]
+
+
+@BOTH
+async def test_a_function_that_was_replaced_is_not_called(made: Any) -> None:
+    """The tool is the application's; it may change it."""
+    tool, others = made(where_called), made(lambda: "other")
+    plain = plain_function(tool)
+    tool.func, tool.coroutine = others.func, others.coroutine
+
+    assert message(await call_tool(tool, plain, {})).content == "other"
+
+
+@BOTH
+async def test_a_tool_handles_its_own_errors(made: Any) -> None:
+    """From when it is told to."""
+
+    def fall(number: int) -> str:
+        return str(number)
+
+    tool = made(fall)
+    plain = plain_function(tool)
+    tool.handle_validation_error = "not a number"
+    answer = await call_tool(tool, plain, {"number": "x"})
+
+    assert (answer.content, answer.status) == ("not a number", "error")
+
+
+def wants_config(config: RunnableConfig) -> str:
+    """Say what is in it."""
+    return ", ".join(sorted(config))
+
+
+def wants_callbacks(callbacks: Callbacks) -> str:
+    """Say what they are."""
+    return type(callbacks).__name__
+
+
+def cannot_be_read(text: "Absent" = "") -> str:  # type: ignore[name-defined]  # noqa: F821
+    """Have a hint that means nothing."""
+    return str(text)
+
+
+def test_what_wants_more_than_arguments_is_called_by_langchain() -> None:
+    """It alone knows what to give."""
+    function: Any
+    for function in [wants_config, wants_callbacks, cannot_be_read]:
+        schema = Fields if function is cannot_be_read else None
+        tool = of(function, args_schema=schema)
+
+        assert plain_function(tool) is None
+
+
+async def test_what_wants_the_config_is_given_it() -> None:
+    """As ever."""
+    assert "metadata" in (await call(of(wants_config))).content
+
+
+def test_a_tool_of_a_class_of_its_own_is_called_by_langchain() -> None:
+    """It may do anything around its function."""
+
+    class Own(StructuredTool):
+        """One of them."""
+
+    assert plain_function(Own.from_function(where_called)) is None
+
+
+@BOTH
+@pytest.mark.parametrize("cls", [BaseTool, StructuredTool])
+async def test_what_is_wrapped_around_langchain_s_call_is_called(
+    made: Any, cls: type[BaseTool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same arguments in the same order, or the same refusal; what was asked for stays."""
-    tool = StructuredTool(name="t", description="t", func=function, args_schema=schema)
-    asked = dict(args)
+    """As tracers do that know nothing of handlers."""
+    tool = made(where_called)
+    plain = plain_function(tool)
+    inner = BaseTool.arun if made is of_async else BaseTool.run
 
-    ours = outcome(lambda: list(given_arguments(tool, asked, "call").items()))
+    @wraps(inner)
+    def traced(*args: Any, **given: Any) -> Any:
+        return inner(*args, **given)
 
-    assert ours == outcome(lambda: list(tool._to_args_and_kwargs(dict(args), "call")[1].items()))
-    assert asked == args
+    monkeypatch.setattr(cls, inner.__name__, traced)
 
-
-def test_a_schema_is_looked_through_once() -> None:
-    """And its model is not written out."""
-    written: list[Any] = []
-
-    class Listed(Fields):
-        """Tells how its fields are asked for."""
-
-        def __getattribute__(self, name: str) -> Any:
-            written.append(name)
-            return super().__getattribute__(name)
-
-    tool = StructuredTool(name="t", description="t", func=work, args_schema=Listed)
-    given = given_arguments(tool, {"first": 1}, "call")
-
-    assert given == {"first": 1, "second": 3, "third": []}
-    assert "model_dump" not in written
-
-
-# --- Arguments that would not get through to a tool are noticed before a run.
-
-
-class Text(BaseModel):
-    """A schema that does not speak of what is injected."""
-
-    text: str
-
-
-@tool
-def wants_state(text: str, state: Annotated[dict[str, Any], InjectedState]) -> str:
-    """Take it."""
-    return f"{text}{state}"
-
-
-@tool
-def wants_store(text: str, store: Annotated[Any, InjectedStore()]) -> str:
-    """Take it."""
-    return f"{text}{store}"
-
-
-@tool
-def wants_id(text: str, own: Annotated[str, InjectedToolCallId]) -> str:
-    """Take it."""
-    return text + own
-
-
-@tool
-async def wants_runtime(text: str, runtime: ToolRuntime) -> str:
-    """Take it."""
-    return f"{text}{runtime}"
-
-
-@tool(args_schema=Text)
-def wants_unseen(text: str, runtime: ToolRuntime) -> str:
-    """Take it."""
-    return f"{text}{runtime}"
-
-
-def function(text: str, state: Annotated[dict[str, Any], InjectedState]) -> str:
-    """Take it."""
-    return f"{text}{state}"
-
-
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [
-        (wants_state, "state"),
-        (wants_store, "store"),
-        (wants_id, "own"),
-        (wants_runtime, "runtime"),
-        (wants_unseen, "runtime"),
-        (function, "state"),
-    ],
-)
-def test_a_tool_that_could_never_be_called_is_refused(given: Any, name: str) -> None:
-    """When the graph is built, not when the model calls it."""
-    with pytest.raises(ToolRefused, match=f"wants {name} injected"):
-        wrap_tool(given)
-
-
-@tool
-def content(text: str, user: Annotated[str, InjectedToolArg] = "nobody") -> str:
-    """Take it."""
-    return f"{text} {user}"
-
-
-@tool
-def configured(text: str, config: RunnableConfig) -> str:
-    """Take it."""
-    return f"{text} {sorted(config)[:0]}"
-
-
-class Old(BaseTool):
-    """A class of its own."""
-
-    name: str = "old"
-    description: str = "Take it."
-    args_schema: Any = Text
-
-    def _run(self, text: str, **_: Any) -> str:
-        return text
-
-
-@pytest.mark.parametrize(("given", "said"), [(content, "hi nobody"), (configured, "hi []")])
-async def test_what_has_a_default_or_langchain_supplies_is_called(given: Any, said: str) -> None:
-    """The model neither sees nor sets it."""
-    made = wrap_tool(given)
-
-    assert list(made.parameters["properties"]) == ["text"]
-    assert await made.run({"text": "hi"}, Surroundings()) == said
-
-
-def test_a_tool_of_a_class_wants_nothing() -> None:
-    """Its ``run_manager`` and the like come from LangChain."""
-    assert not_supplied(Old()) == []
-
-
-def config_argument(config: str) -> str:
-    """Take it."""
-    return config
-
-
-def args_argument(args: str) -> str:
-    """Take it."""
-    return args
-
-
-def take(**given: Any) -> str:
-    """Take it."""
-    return str(given)
-
-
-def made_of_a_schema(name: str) -> BaseTool:
-    """A tool whose schema is no Pydantic model, with one argument."""
-    schema = {"type": "object", "properties": {name: {"type": "string"}}}
-    return StructuredTool(name="made", description="Take it.", args_schema=schema, func=take)
-
-
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [
-        (config_argument, "config"),
-        (made_of_a_schema("config"), "config"),
-        (made_of_a_schema("run_manager"), "run_manager"),
-        (made_of_a_schema("self"), "self"),
-        (args_argument, "args"),
-    ],
-)
-def test_an_argument_that_langchain_would_not_hand_on_is_refused(given: Any, name: str) -> None:
-    """A call would be made without what the model gave."""
-    with pytest.raises(ToolRefused, match=f"can not be given the argument {name}"):
-        wrap_tool(given)
-
-
-class Configured(BaseTool):
-    """Names that LangChain uses elsewhere."""
-
-    name: str = "configured"
-    description: str = "Take it."
-
-    def _run(self, run_id: str, verbose: str = "") -> str:
-        return run_id + verbose
-
-
-async def test_any_other_name_gets_through() -> None:
-    """What was given is what arrives."""
-    made = wrap_tool(Configured())
-
-    assert await made.run({"run_id": "1", "verbose": "2"}, Surroundings()) == "12"
+    assert message(await call_tool(tool, plain, {})).content == "by LangChain"

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,12 @@ from daruma.tools.calls import (
     Surroundings,
     Tool,
     ToolRefused,
-    is_mcp_tool,
     mcp_tools,
-    run_within,
+    open_mcp_tools,
+    run_with_timeout,
     wrap_tool,
 )
-from daruma.tools.calls._mcp import McpUnavailable, usable_name
+from daruma.tools.calls._mcp import McpUnavailable, is_mcp_tool, usable_name
 from daruma.tools.calls._mcp_servers import server_places
 from daruma.tools.errors import CommandRefused, OutcomeUnknown, PathRefused, ToolError
 from daruma.tools.files import FilesBeneath
@@ -61,10 +62,16 @@ server.run()
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, BaseTool]:
-    """The tools of one server, as the adapter makes them."""
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A server's program."""
     script = tmp_path_factory.mktemp("mcp") / "server.py"
     script.write_text(SERVER)
+    return script
+
+
+@pytest.fixture(scope="module")
+def served(script: Path) -> Mapping[str, BaseTool]:
+    """The tools of one server, as the adapter makes them."""
     server = McpServer(command=(sys.executable, str(script)))
     return {tool.name: tool for tool in asyncio.run(mcp_tools({"notes": server}))}
 
@@ -81,67 +88,60 @@ async def call(tool: Tool, **args: Any) -> str:
 
 
 def test_a_servers_tools_are_named_for_it(tools: dict[str, Tool]) -> None:
-    """TL-22: so that two servers, or a server and Daruma, are not in each other's way."""
+    """TL-22: so that two servers, or a server and Daruma, are not in each other's way.
+
+    Only what a server calls read-only has no effect, and nothing else that it writes is taken for
+    the application's declaration. Its schema is tightened (TL-07).
+    """
+    look, write, odd = tools.values()
+
     assert [tool.name for tool in tools.values()] == [
         "mcp__notes__look",
         "mcp__notes__write",
         "mcp__notes__odd_name_look",
     ]
     assert {tool.origin for tool in tools.values()} == {"mcp"}
-    assert tools["odd_name_look"].source == "MCP tool 'mcp__notes__odd.name/look'"
+    assert odd.source == "MCP tool 'mcp__notes__odd.name/look'"
+    assert (look.effect, write.effect, odd.effect) == ("none", "external", "external")
+    assert write.canonical is None
+    assert look.description == "Look at it."
+    assert look.parameters["additionalProperties"] is False
+    assert look.parameters["required"] == ["at"]
 
 
-def test_only_what_a_server_calls_read_only_has_no_effect(tools: dict[str, Tool]) -> None:
-    """And nothing else that it writes is taken for the application's declaration."""
-    assert (tools["look"].effect, tools["odd_name_look"].effect) == ("none", "external")
-    assert (tools["write"].effect, tools["write"].canonical) == ("external", None)
+async def test_a_servers_tool_is_called(script: Path) -> None:
+    """TL-22: also under a name that had to be changed; LangChain keeps ``config`` for itself.
 
+    What a server answers is a failure, and known to be one; one that dies may have written before
+    (TL-21).
+    """
+    server = {"command": sys.executable, "args": [str(script)]}
+    async with open_mcp_tools({"notes": server}) as served:
+        look, write, odd = map(wrap_tool, served)
 
-def test_a_servers_schema_is_tightened(tools: dict[str, Tool]) -> None:
-    """TL-07."""
-    assert tools["look"].description == "Look at it."
-    assert tools["look"].parameters["additionalProperties"] is False
-    assert tools["look"].parameters["required"] == ["at"]
-
-
-async def test_a_servers_tool_is_called(tools: dict[str, Tool]) -> None:
-    """TL-22: also under a name that had to be changed."""
-    assert await call(tools["look"], at="this") == "saw this"
-    assert await call(tools["odd_name_look"]) == "odd"
-
-
-async def test_a_server_that_can_not_be_read_is_one_clear_line() -> None:
-    """Written as in the settings, in Python too."""
-    with pytest.raises(SettingsError, match="mcp_servers"):
-        await mcp_tools({"notes": {"command": ["x"], "url": "http://y"}})
-
-
-async def test_an_error_of_the_server_is_told_in_its_words(tools: dict[str, Tool]) -> None:
-    """It answered: that is a failure, and known to be one."""
-    with pytest.raises(ToolError, match="no more paper") as told:
-        await call(tools["write"], text="fail")
+        assert await call(look, at="this") == "saw this"
+        assert await call(odd) == "odd"
+        with pytest.raises(ToolError, match="'config' can not be passed on"):
+            await call(write, text="this", config="that")
+        with pytest.raises(ToolError, match="no more paper") as told:
+            await call(write, text="fail")
+        with pytest.raises(OutcomeUnknown, match="the MCP server broke off mcp__notes__write"):
+            await call(write, text="die")
 
     assert not isinstance(told.value, OutcomeUnknown)
 
 
-async def test_a_server_that_dies_leaves_the_outcome_unknown(tools: dict[str, Tool]) -> None:
-    """TL-21: it may have written before."""
-    with pytest.raises(OutcomeUnknown, match="the MCP server broke off mcp__notes__write"):
-        await call(tools["write"], text="die")
+async def test_a_server_that_can_not_be_read_is_one_clear_line() -> None:
+    """Written as in the settings, in Python too; without servers no adapter is needed."""
+    assert await mcp_tools({}) == []
+    with pytest.raises(SettingsError, match="mcp_servers"):
+        await mcp_tools({"notes": {"command": ["x"], "url": "http://y"}})
 
 
 async def test_a_server_that_hangs_is_given_up(tools: dict[str, Tool]) -> None:
     """TL-21; it is ended, too: its session waits for that."""
     with pytest.raises(OutcomeUnknown, match="did not end in 1 s"):
-        await run_within(1, tools["write"], {"text": "hang"}, Surroundings())
-
-
-async def test_an_argument_that_would_be_lost_on_the_way_is_refused(
-    tools: dict[str, Tool],
-) -> None:
-    """LangChain keeps the name ``config`` for itself."""
-    with pytest.raises(ToolError, match="'config' can not be passed on"):
-        await call(tools["write"], text="this", config="that")
+        await run_with_timeout(1, tools["write"], {"text": "hang"}, Surroundings())
 
 
 async def test_a_server_that_is_gone_was_not_called(tmp_path: Path) -> None:
@@ -158,26 +158,19 @@ async def test_a_server_that_is_gone_was_not_called(tmp_path: Path) -> None:
     assert not isinstance(told.value, OutcomeUnknown)
 
 
-@pytest.mark.parametrize(
-    ("server", "said"),
-    [
+async def test_a_server_that_does_not_start_is_one_clear_line() -> None:
+    """It names the server, and the setting to correct."""
+    server: Any
+    for server, said in [
         (McpServer(command=("/not/there",)), r"'bad' \(/not/there\) can not be used: .*No such"),
         (McpServer(command=(sys.executable, "-c", "")), "Connection closed"),
         (McpServer(url="http://127.0.0.1:9/mcp?key=secret"), r"\(127.0.0.1\) can not be used"),
-    ],
-)
-async def test_a_server_that_does_not_start_is_one_clear_line(server: McpServer, said: str) -> None:
-    """It names the server, and the setting to correct."""
-    with pytest.raises(McpUnavailable, match=f"{said}.*tools.mcp_servers.bad$") as told:
-        await mcp_tools({"bad": server})
+    ]:
+        with pytest.raises(McpUnavailable, match=f"{said}.*tools.mcp_servers.bad$") as told:
+            await mcp_tools({"bad": server})
 
-    assert "\n" not in str(told.value)
-    assert "secret" not in str(told.value)
-
-
-async def test_without_servers_there_are_no_tools() -> None:
-    """And the adapter is not needed."""
-    assert await mcp_tools({}) == []
+        assert "\n" not in str(told.value)
+        assert "secret" not in str(told.value)
 
 
 def test_two_servers_tools_that_become_one_name_are_refused(
@@ -206,24 +199,13 @@ def call_tool(text: str) -> str:
     return text
 
 
-@pytest.mark.parametrize(
-    ("name", "usable"),
-    [
-        ("look", "look"),
-        ("a.b/c d", "a_b_c_d"),
-        ("\N{LATIN SMALL LETTER E WITH ACUTE}t", "_t"),
-        ("x" * 64, "x" * 64),
-    ],
-)
-def test_a_name_is_one_that_providers_take(name: str, usable: str) -> None:
-    """Letters, digits, ``_`` and ``-``, at most 64 of them."""
-    assert usable_name(name) == usable
-
-
-def test_long_names_stay_apart() -> None:
-    """What is cut off is in the digest at the end."""
+def test_a_name_is_one_that_providers_take() -> None:
+    """Letters, digits, ``_`` and ``-``, at most 64 of them; what is cut off is in the digest."""
+    for name, usable in [("look", "look"), ("a.b/c d", "a_b_c_d"), ("\u00e9t", "_t")]:
+        assert usable_name(name) == usable
     first, second = usable_name("x" * 70 + "a"), usable_name("x" * 70 + "b")
 
+    assert usable_name("x" * 64) == "x" * 64
     assert len(first) == len(second) == 64
     assert first != second
 
@@ -260,13 +242,20 @@ async def started(work: Path, *command: str, **how: Any) -> dict[str, Tool]:
     return {tool.name: wrap_tool(tool) for tool in tools}
 
 
+@asynccontextmanager
+async def running(work: Path, *command: str, **how: Any) -> AsyncIterator[Tool]:
+    server = McpServer(command=command, **how)
+    async with open_mcp_tools({"where": server}, work) as (where,):
+        yield wrap_tool(where)
+
+
 async def test_a_server_does_not_run_in_the_workspace(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SE-01, SE-05, H6: it imports nothing from there, and finds no program there."""
     monkeypatch.setenv("PATH", f"{work}/.venv/bin:.::{os.environ['PATH']}")
-    tools = await started(work, sys.executable, str(work / "servers" / "where.py"))
-    folder, *places = (await call(tools["mcp__where__where"])).splitlines()
+    async with running(work, sys.executable, str(work / "servers" / "where.py")) as where:
+        folder, *places = (await call(where)).splitlines()
 
     assert folder == "/"
     assert [place for place in places if place.startswith(str(work))] == [str(work / "servers")]
@@ -277,43 +266,23 @@ def modules_in(work: Path) -> list[str]:
     return sorted(str(each.relative_to(work)) for each in work.rglob("*.py"))
 
 
-@pytest.mark.parametrize("level", ["editor", "namespace"])
-async def test_what_lies_beside_a_servers_script_can_not_be_written(level: str, work: Path) -> None:
+async def test_what_lies_beside_a_servers_script_can_not_be_written(work: Path) -> None:
     """H6: the next call would run it outside."""
     tools = await started(work, sys.executable, str(work / "servers" / "where.py"))
-    if level == "editor":
-        with pytest.raises(PathRefused, match="is part of the MCP server 'where'"):
-            FilesBeneath(work).create("servers/mcp.py", b"evil")
-    else:
-        attack = (
-            "echo evil > servers/mcp.py; mv servers old; cp -r old servers; touch servers/mcp.py"
-        )
-        await sandbox_at("namespace").run(attack, workspace=work, timeout=20)
+    with pytest.raises(PathRefused, match="is part of the MCP server 'where'"):
+        FilesBeneath(work).create("servers/mcp.py", b"evil")
+    attack = "echo evil > servers/mcp.py; mv servers old; cp -r old servers; touch servers/mcp.py"
+    await sandbox_at("namespace").run(attack, workspace=work, timeout=20)
 
     assert modules_in(work) == ["servers/where.py"]
     assert await call(tools["mcp__where__where"])
-
-
-async def test_where_it_can_not_be_kept_no_command_is_run(work: Path) -> None:
-    """Landlock can deny nothing in a folder that may be written."""
-    await started(work, sys.executable, str(work / "servers" / "where.py"))
+    # Landlock can deny nothing in a folder that may be written: no command is run there.
     with pytest.raises(CommandRefused, match="the MCP server 'where' lies in it"):
         await sandbox_at("landlock").run("true", workspace=work, timeout=20)
 
 
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        (["{work}/.venv/bin/python", "/x.py"], "No such program outside of the workspace"),
-        ([".venv/bin/python", "/x.py"], "No such program outside of the workspace"),
-        (["tool"], "No such program outside of the workspace"),
-        ([sys.executable, "{work}/where.py"], "it lies in the workspace's own folder .*: move it"),
-        (["uv", "run", "--directory", "{work}", "x"], "move it|No such program"),
-        ([sys.executable, "servers/where.py"], r"write paths whole, or set cwd\)"),
-    ],
-)
 async def test_a_server_of_the_workspace_is_refused_in_one_line(
-    command: list[str], said: str, work: Path, monkeypatch: pytest.MonkeyPatch
+    work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SE-01, C2: its own programs are run in the sandbox only."""
     for name in ("python", "tool"):
@@ -323,20 +292,28 @@ async def test_a_server_of_the_workspace_is_refused_in_one_line(
         path.chmod(0o755)
     (work / "where.py").write_text(WHERE)
     monkeypatch.setenv("PATH", f"{work}/.venv/bin:/usr/bin:/bin")
-    with pytest.raises(McpUnavailable, match=said) as refused:
-        await started(work, *(word.format(work=work) for word in command))
+    outside = "No such program outside of the workspace"
+    for command, said in (
+        (f"{work}/.venv/bin/python /x.py", outside),
+        (".venv/bin/python /x.py", outside),
+        ("tool", outside),
+        (f"{sys.executable} {work}/where.py", "it lies in the workspace's own folder .*: move it"),
+        (f"uv run --directory {work} x", "move it|No such program"),
+        (f"{sys.executable} servers/where.py", r"write paths whole, or set cwd\)"),
+    ):
+        with pytest.raises(McpUnavailable, match=said) as refused:
+            await started(work, *command.split())
 
-    assert "\n" not in str(refused.value)
+        assert "\n" not in str(refused.value)
     assert sorted(work.parent.iterdir()) == [work]
 
 
 async def test_a_folder_that_is_named_is_the_servers(work: Path) -> None:
     """Its own is kept; the workspace may be it, but no module is taken from there."""
-    own = await started(work, sys.executable, "where.py", cwd=str(work / "servers"))
-    assert (await call(own["mcp__where__where"])).startswith(f"{work}/servers\n")
-
-    tools = await started(work, sys.executable, "-c", WHERE, cwd=str(work))
-    folder, *places = (await call(tools["mcp__where__where"])).splitlines()
+    async with running(work, sys.executable, "where.py", cwd=str(work / "servers")) as where:
+        assert (await call(where)).startswith(f"{work}/servers\n")
+    async with running(work, sys.executable, "-c", WHERE, cwd=str(work)) as where:
+        folder, *places = (await call(where)).splitlines()
 
     assert folder == str(work)
     assert not {"", str(work)} & {*places}

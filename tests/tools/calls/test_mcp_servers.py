@@ -14,7 +14,7 @@ from tests.mcp_servers import McpServerOfOurs
 from daruma.state.settings import McpServer
 from daruma.tools.calls import Surroundings, mcp_tools, open_mcp_tools, wrap_tool
 from daruma.tools.calls._mcp import McpUnavailable
-from daruma.tools.calls._mcp_servers import Server, literal_secrets
+from daruma.tools.calls._mcp_servers import Server, expand_variables, literal_secrets
 from daruma.tools.errors import OutcomeUnknown, ToolError
 from daruma.tools.text import mask_keys, read_live_values
 
@@ -59,14 +59,16 @@ async def test_variables_reach_a_program(
     """As Claude Code and VS Code write them; what a server said at its end is told."""
     monkeypatch.setenv("MY_NOTES", CANARY)
     for text in ("${MY_NOTES}", "${env:MY_NOTES}", f"${{NOT_SET:-{CANARY}}}", CANARY):
-        assert await mcp_tools({"s": server.setting(CANARY, env={"NOTES_KEY": text})})
+        assert expand_variables(text, "env") == CANARY
+    assert await mcp_tools({"s": server.setting(CANARY, env={"NOTES_KEY": "${MY_NOTES}"})})
     with pytest.raises(McpUnavailable, match=r"Connection closed \(it said: NOTES_KEY is None\)"):
         await mcp_tools({"s": server.setting("other")})
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
+async def test_a_variable_that_is_not_there_is_one_line() -> None:
+    """It names the variable, the server, and the place."""
+    given: Any
+    for given, said in [
         (
             {"env": {"A": "${NOT_SET_AT_ALL}"}},
             "the variable NOT_SET_AT_ALL of its env A is not set",
@@ -75,22 +77,14 @@ async def test_variables_reach_a_program(
         ({"env": {"A": "${input:key}"}}, r"its env A has \$\{input:key\}: only \$\{NAME\} of"),
         ({"cwd": "${NOT_SET_AT_ALL}"}, "the variable NOT_SET_AT_ALL of its cwd"),
         ({"command": "npx -y server"}, "No such program .*: its arguments belong in args"),
-    ],
-)
-async def test_a_variable_that_is_not_there_is_one_line(given: dict[str, Any], said: str) -> None:
-    """It names the variable, the server, and the place."""
-    with pytest.raises(McpUnavailable, match=f"'s' .*{said}.*tools.mcp_servers.s$") as refused:
-        await mcp_tools({"s": {"command": "sh"} | given})
+    ]:
+        with pytest.raises(McpUnavailable, match=f"'s' .*{said}.*tools.mcp_servers.s$") as refused:
+            await mcp_tools({"s": {"command": "sh"} | given})
 
-    assert "\n" not in str(refused.value)
-
-
-async def test_a_header_of_no_variable_is_one_line() -> None:
-    """Nothing is asked of the server then."""
+        assert "\n" not in str(refused.value)
+    there = {"url": "http://127.0.0.1:9/x", "headers": {"A": "${NOT_SET_AT_ALL}"}}
     with pytest.raises(McpUnavailable, match="NOT_SET_AT_ALL of its header A is not set"):
-        await mcp_tools(
-            {"s": {"url": "http://127.0.0.1:9/x", "headers": {"A": "${NOT_SET_AT_ALL}"}}}
-        )
+        await mcp_tools({"s": there})
 
 
 # --- What is never shown (SE-08).
@@ -111,29 +105,20 @@ SECRET: Mapping[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("where", SECRET)
-def test_a_literal_key_is_known_and_not_part_of_what_is_pinned(where: str) -> None:
+def test_a_literal_key_is_known_and_not_part_of_what_is_pinned() -> None:
     """SE-06: a new key is no other server."""
-    setting = McpServer.model_validate(SECRET[where])
-    text = repr(SECRET[where]).replace(CANARY, "another-key-of-notes-8")
-    other = McpServer.model_validate(eval(text))  # noqa: S307 - what was written above
-    one, two = Server("s", setting), Server("s", other)
+    for where in SECRET:
+        setting = McpServer.model_validate(SECRET[where])
+        text = repr(SECRET[where]).replace(CANARY, "another-key-of-notes-8")
+        other = McpServer.model_validate(eval(text))  # noqa: S307 - what was written above
+        one, two = Server("s", setting), Server("s", other)
 
-    assert CANARY in literal_secrets(setting)
-    assert CANARY not in repr((one.command, one.rest))
-    assert (one.command, one.rest) == (two.command, two.rest)
+        assert CANARY in literal_secrets(setting)
+        assert CANARY not in repr((one.command, one.rest))
+        assert (one.command, one.rest) == (two.command, two.rest)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"args": ["b"]},
-        {"cwd": "/srv"},
-        {"env": {"A": "1", "B": "2"}},
-        {"command": "y"},
-    ],
-)
-def test_what_starts_a_server_is_pinned(other: dict[str, Any]) -> None:
+def test_what_starts_a_server_is_pinned() -> None:
     """SE-06: command, arguments, folder, and the names of its variables; not their values."""
     given = {"command": "x", "args": ["a"], "env": {"A": "1"}}
 
@@ -141,8 +126,9 @@ def test_what_starts_a_server_is_pinned(other: dict[str, Any]) -> None:
         server = Server("s", McpServer.model_validate(given | changed))
         return server.command, server.rest
 
-    assert pin(**other) != pin()
     assert pin(env={"A": "2"}) == pin()
+    pins = [pin(args=["b"]), pin(cwd="/srv"), pin(env={"A": "1", "B": "2"}), pin(command="y")]
+    assert pin() not in pins
 
 
 def test_what_is_no_key_is_not_hidden() -> None:
@@ -176,10 +162,8 @@ async def test_a_servers_last_words_hide_keys(
 
 def test_a_variable_of_every_process_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """A home folder, say, is in every path."""
-    from daruma.tools.calls._mcp_servers import expanded
-
     monkeypatch.setenv("HOME", "/home/somebody-else")
-    assert expanded("${HOME}/x", "args") == "/home/somebody-else/x"
+    assert expand_variables("${HOME}/x", "args") == "/home/somebody-else/x"
     read_live_values()
 
     assert mask_keys("/home/somebody-else") == "/home/somebody-else"
@@ -192,7 +176,7 @@ import json, sys
 print("Listening on port 3000")
 sys.stdout.buffer.write(b"\\xff\\xfe no UTF-8\\n")
 sys.stdout.flush()
-schema = json.loads(sys.argv[1])
+schemas = json.loads(sys.argv[1])
 for line in sys.stdin:
     asked = json.loads(line)
     said = {
@@ -201,7 +185,9 @@ for line in sys.stdin:
             "capabilities": {"tools": {}, "resources": {}},
             "serverInfo": {"name": "odd", "version": "1"},
         },
-        "tools/list": {"tools": [{"name": "odd", "inputSchema": schema}]},
+        "tools/list": {
+            "tools": [{"name": f"odd{n}", "inputSchema": each} for n, each in enumerate(schemas)]
+        },
         "tools/call": {"content": [], "structuredContent": {"found": "über 1"}},
     }.get(asked["method"])
     answer = {"result": said} if said else {"error": {"code": -32601, "message": "no such method"}}
@@ -210,19 +196,19 @@ for line in sys.stdin:
 """
 
 
-def an_odd_server(tmp_path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
+def an_odd_server(tmp_path: Path, *schemas: Mapping[str, Any]) -> dict[str, Any]:
     folder = tmp_path / "odd"
     folder.mkdir()
     (folder / "server.py").write_text(ODD_SERVER)
-    return {"command": sys.executable, "args": [str(folder / "server.py"), json.dumps(schema)]}
+    return {"command": sys.executable, "args": [str(folder / "server.py"), json.dumps(schemas)]}
 
 
 async def test_a_server_that_keeps_few_rules_is_used(tmp_path: Path) -> None:
     """It talks beside its answers, in no UTF-8; has no resources, and says so; answers in data."""
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     async with open_mcp_tools({"s": an_odd_server(tmp_path, schema)}) as tools:
-        assert await call(tools, "odd", a="b") == '{"found": "über 1"}'
-        assert [each.name for each in tools] == ["mcp__s__odd"]
+        assert await call(tools, "odd0", a="b") == '{"found": "über 1"}'
+        assert [each.name for each in tools] == ["mcp__s__odd0"]
 
 
 # Each of these stands for so many places that nobody could write them out.
@@ -230,30 +216,34 @@ TWICE = {
     f"A{each}": {"properties": {side: {"$ref": f"#/$defs/A{each + 1}"} for side in "lr"}}
     for each in range(60)
 }
-REFERENCES: Mapping[str, Mapping[str, Any]] = {
-    "twice as many each": {"n": {"$ref": "#/$defs/A0"}},
-    "to nothing": {"n": {"$ref": "#/$defs/Nothing"}},
-    "to another document": {"n": {"$ref": "http://127.0.0.1:9/x.json"}},
-    "a name of an argument": {"$ref": {"type": "string"}, "n": {"type": "string"}},
-    "to what holds it": {"n": {"$ref": "#/properties/n"}},
-    "to all": {"n": {"$ref": "#"}},
-}
+LAST = {"A60": {"type": "string"}}
+REFERENCES: tuple[Mapping[str, Any], ...] = (
+    {"n": {"$ref": "#/$defs/A0"}},
+    {"n": {"$ref": "#/$defs/Nothing"}},
+    {"n": {"$ref": "http://127.0.0.1:9/x.json"}},
+    {"$ref": {"type": "string"}, "n": {"type": "string"}},  # a name of an argument
+    {"n": {"$ref": "#/properties/n"}},
+    {"n": {"$ref": "#"}},
+)
 
 
-@pytest.mark.parametrize("whose", REFERENCES)
-async def test_a_schema_whose_references_lead_nowhere_is_used(whose: str, tmp_path: Path) -> None:
+async def test_a_schema_whose_references_lead_nowhere_is_used(tmp_path: Path) -> None:
     """A hang, or an error of LangChain's, else: the server itself knows what it takes."""
-    last = {"A60": {"type": "string"}}
-    schema = {"type": "object", "properties": REFERENCES[whose], "$defs": TWICE | last}
-    async with open_mcp_tools({"s": an_odd_server(tmp_path, schema)}) as tools:
-        tool = wrap_tool(tools[0])
-
-        assert "n" in tool.parameters["properties"]
-        assert "found" in await tool.run({"n": "x"}, Surroundings())
+    parts = {"type": "object", "$defs": TWICE | LAST}
+    schemas = [parts | {"properties": each} for each in REFERENCES]
+    async with open_mcp_tools({"s": an_odd_server(tmp_path, *schemas)}) as tools:
+        for tool in map(wrap_tool, tools):
+            assert "n" in tool.parameters["properties"]
+            assert "found" in await tool.run({"n": "x"}, Surroundings())
+        assert len(tools) == len(REFERENCES)
 
 
 async def test_all_parts_of_a_result_are_told(server: McpServerOfOurs) -> None:
-    """Texts are; of what can not be shown, what it is. No address is given on to be fetched."""
+    """Texts are; of what can not be shown, what it is. No address is given on to be fetched.
+
+    What a server has beside its tools is listed and read; one that it has not is an error in its
+    words.
+    """
     async with open_mcp_tools({"s": server.setting()}) as tools:
         assert (await call(tools, "parts")).splitlines() == [
             "[audio/wav, 3 bytes, left out: only text and images are shown]",
@@ -263,11 +253,6 @@ async def test_all_parts_of_a_result_are_told(server: McpServerOfOurs) -> None:
             "[resource file:///a.pdf]",
             "[application/pdf, 3 bytes, left out: only text and images are shown]",
         ]
-
-
-async def test_resources_are_listed_and_read(server: McpServerOfOurs) -> None:
-    """What a server has beside its tools; one that it has not is an error in its words."""
-    async with open_mcp_tools({"s": server.setting()}) as tools:
         listed = await call(tools, "read_resource")
         read = await call(tools, "read_resource", uri="note://7")
         with pytest.raises(ToolError, match="Unknown resource: nothing:"):

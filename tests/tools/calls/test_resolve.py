@@ -1,18 +1,19 @@
 """From the calls of a model's answer to tool tasks, in the order of TL-12. Pure."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from tests.parts import a_registry, settings
 
 from daruma.state.calls import ToolTask
 from daruma.state.conversation import Clarification
-from daruma.tools.calls import Call, Canonical, Tool, VisibleTools, resolve_call, resolve_calls
-from daruma.tools.calls._resolve import filled, with_arguments
+from daruma.tools.calls import Canonical, Tool, VisibleTools, resolve_calls
+from daruma.tools.calls._answers import Call
+from daruma.tools.calls._resolve import fill_in, resolve_call, with_arguments
 
 # --- A call goes on with what was known of it, where it is the one that was meant.
 
@@ -35,27 +36,26 @@ def offer(*known: Clarification) -> VisibleTools:
     return VisibleTools(tools, asks=True, resuming=known)
 
 
-@pytest.mark.parametrize(
-    ("args", "whole"),
-    [
+def test_what_the_call_gives_wins() -> None:
+    """One that says something else than was known is given only what it can not do without."""
+    args: Any
+    whole: Any
+    for args, whole in [
         ({}, {"title": "Milk", "notes": "cold"}),
         ({"date": DAY}, {"title": "Milk", "notes": "cold", "reminder_date": DAY}),
         ({"title": "Milk", "date": DAY}, {"title": "Milk", "notes": "cold", "reminder_date": DAY}),
         ({"title": "Eggs", "date": DAY}, {"title": "Eggs", "reminder_date": DAY}),
         ({"notes": "warm"}, {"title": "Milk", "notes": "warm"}),
-    ],
-)
-def test_what_the_call_gives_wins(args: dict[str, Any], whole: dict[str, Any]) -> None:
-    """One that says something else than was known is given only what it can not do without."""
-    found = filled("create_reminder", args, offer(MILK))
+    ]:
+        call, continues = fill_in("create_reminder", args, offer(MILK))
 
-    assert (found.call.args, found.continues) == (whole, "m:1")
+        assert (call.args, continues) == (whole, "m:1")
 
 
 def test_a_call_of_another_tool_is_left_alone() -> None:
     """As is any call where nothing is known."""
-    assert filled("create_todo", {"title": "a"}, offer(MILK)).call.args == {"title": "a"}
-    assert filled("create_reminder", {}, offer(), "m:9") == (
+    assert fill_in("create_todo", {"title": "a"}, offer(MILK))[0].args == {"title": "a"}
+    assert fill_in("create_reminder", {}, offer(), "m:9") == (
         (("create_reminder", {}, (), ())),
         "m:9",
     )
@@ -63,10 +63,10 @@ def test_a_call_of_another_tool_is_left_alone() -> None:
 
 def test_a_call_by_the_name_it_was_promoted_from_goes_on() -> None:
     """What is known makes a scheduled task of the todo, as it did before."""
-    found = filled("create_todo", {"title": "Milk"}, offer(TIMED))
+    call, _ = fill_in("create_todo", {"title": "Milk"}, offer(TIMED))
 
-    assert found.call.name == "create_schedule_task"
-    assert found.call.args == {"title": "Milk", "due_time": "09:00"}
+    assert call.name == "create_schedule_task"
+    assert call.args == {"title": "Milk", "due_time": "09:00"}
 
 
 def test_no_two_calls_go_on_with_the_same() -> None:
@@ -117,9 +117,11 @@ def become(args: dict[str, Any] | str, *, asks: bool = True, **given: Any) -> To
     return task
 
 
-@pytest.mark.parametrize(
-    ("args", "missing", "question"),
-    [
+def test_what_is_missing_is_asked_for() -> None:
+    """CO-01: missing, blank or in doubt; what is there is mended and canonical."""
+    args: Any
+    missing: Any
+    for args, missing, question in [
         ({"name": "Ann", "seats": 2}, ("day",), "On which day?"),
         ({"seats": 2}, ("day", "name"), "On which day? For whom?"),
         ({"name": "Ann", "seats": "2"}, ("day",), "On which day?"),
@@ -127,25 +129,24 @@ def become(args: dict[str, Any] | str, *, asks: bool = True, **given: Any) -> To
         (WHOLE | {"name": None}, ("name",), "For whom?"),
         (WHOLE | {"day": "soon"}, ("day",), "On which day? ('soon' leaves it open.)"),
         ('{"name": "Ann", "seats": 2,}', ("day",), "On which day?"),
-    ],
-)
-def test_what_is_missing_is_asked_for(args: Any, missing: tuple[str, ...], question: str) -> None:
-    """CO-01: missing, blank or in doubt; what is there is mended and canonical."""
-    task = become(args)
+    ]:
+        task = become(args)
 
-    assert (task.status, task.missing, task.reason) == ("lacking", missing, question)
-    assert task.args == {key: value for key, value in WHOLE.items() if key not in missing}
+        assert (task.status, task.missing, task.reason) == ("lacking", missing, question)
+        assert task.args == {key: value for key, value in WHOLE.items() if key not in missing}
 
 
-@pytest.mark.parametrize(
-    "args",
-    [{"name": "Ann"}, {"name": "Ann", "seats": "many"}, {"name": "Ann", "seats": 2, "colour": 1}],
-)
-def test_what_does_not_fit_for_another_reason_is_not_asked_for(args: dict[str, Any]) -> None:
+def test_what_does_not_fit_for_another_reason_is_not_asked_for() -> None:
     """It is for the model to mend."""
-    task = become(args)
+    args: Any
+    for args in [
+        {"name": "Ann"},
+        {"name": "Ann", "seats": "many"},
+        {"name": "Ann", "seats": 2, "colour": 1},
+    ]:
+        task = become(args)
 
-    assert (task.status, task.problem) == ("failed", "invalid_args")
+        assert (task.status, task.problem) == ("failed", "invalid_args")
 
 
 def test_what_is_whole_runs() -> None:
@@ -191,17 +192,6 @@ def shout(text: str) -> str:
     return text.upper()
 
 
-def message(*calls: tuple[str | None, str | None], broken: str | None = None) -> AIMessage:
-    """An answer with calls of ``(name, id)`` and maybe one whose arguments are not JSON."""
-    invalid = [{"name": "shout", "args": broken, "id": "b", "error": None}] if broken else []
-    return AIMessage(
-        "",
-        id="m1",
-        tool_calls=[{"name": name or "", "args": {"text": "x"}, "id": id_} for name, id_ in calls],
-        invalid_tool_calls=invalid,
-    )
-
-
 def hidden(text: str) -> str:
     """Not for this task."""
     return text
@@ -212,111 +202,110 @@ def count(number: int, unit: str = "") -> str:
     return f"{number}{unit}"
 
 
-def offer_resolution(*, workspace: bool = False, **given: Any) -> VisibleTools:
+REGISTRY = a_registry([shout, count, hidden])
+
+
+def offered(*, workspace: bool = False, **given: Any) -> VisibleTools:
     """Two tools, one more that is hidden; nothing that only a model could repair is repaired."""
     shown = {"profile": "some", "profiles": {"some": ["shout", "count", "run_*"]}}
     attempts = {"name_repair_attempts": 0, "call_repair_attempts": 0}
     tools = settings(tools=shown | attempts | given).tools
-    visible = a_registry([shout, count, hidden]).visible(tools, {"workspace"} if workspace else ())
+    visible = REGISTRY.visible(tools, {"workspace"} if workspace else ())
     return VisibleTools(visible, frozenset({"hidden"}), tools)
-
-
-def tasks(answer: AIMessage, *, workspace: bool = False, **policy: Any) -> tuple[ToolTask, ...]:
-    return resolve_calls(answer, offer_resolution(workspace=workspace, policy=policy))
 
 
 def called(name: str, args: dict[str, Any] | str, **given: Any) -> ToolTask:
     """The task of one call, its arguments read or not."""
-    raw = args if isinstance(args, str) else ""
-    call = Call(id="c1", name=name, args=None if isinstance(args, str) else args, raw=raw)
-    return resolve_call(call, "m1", offer_resolution(**given))
+    return resolve_call(a_raw_call(name, args), "m1", offered(**given))
+
+
+def a_raw_call(name: str, args: dict[str, Any] | str) -> Call:
+    if isinstance(args, str):
+        return Call("c1", name, None, args)
+    return Call("c1", name, args, json.dumps(args))
+
+
+X = {"text": "x"}
 
 
 def test_a_known_call_is_ready() -> None:
-    """TL-04: resolved exactly, with its arguments."""
-    (task,) = tasks(message(("shout", "c1")))
-
-    assert (task.id, task.message_id, task.name, task.requested_name) == (
-        "c1",
-        "m1",
-        "shout",
-        "shout",
-    )
-    assert (task.name_resolution, task.status, task.args) == ("exact", "ready", {"text": "x"})
-
-
-@pytest.mark.parametrize(("name", "resolution"), [("nope", "unknown"), ("", "missing")])
-def test_an_unknown_call_fails_and_says_what_there_is(name: str, resolution: str) -> None:
-    """TL-04 and TL-12."""
-    (task,) = tasks(message((name, "c1")))
-
-    assert (task.status, task.name_resolution) == ("failed", resolution)
-    assert "there are: shout" in task.reason
-
-
-def test_what_is_not_shown_can_not_be_called() -> None:
-    """TL-06: the built-in tools need a workspace."""
-    answer = AIMessage("", id="m1", tool_calls=[{"name": "run_tests", "args": {}, "id": "c1"}])
-
-    assert tasks(answer)[0].status == "failed"
-    assert tasks(answer, workspace=True)[0].status == "ready"
-
-
-def test_what_can_not_be_read_fails_before_the_policy_is_asked() -> None:
-    """TL-12."""
-    task = called("shout", "nonsense", policy={"shout": "confirm"})
-
-    assert (task.status, task.problem) == ("failed", "invalid_json")
-
-
-def test_an_unknown_call_that_can_not_be_read_says_so_first() -> None:
-    """TL-12: unparsable arguments come before the unknown tool."""
-    assert called("nope", "nonsense").problem == "invalid_json"
-    assert called("nope", {}).problem == "tool_not_found"
-
-
-@pytest.mark.parametrize(
-    ("name", "how"),
-    [
+    """TL-04: whatever it was called; what was requested stays on record."""
+    for name, how in (
         ("shout", "exact"),
         ("Shout", "normalized"),
         ("functions.shout", "normalized"),
         ("cry", "alias"),
-    ],
+    ):
+        task = called(name, X, name_aliases={"cry": "shout"})
+
+        assert (task.id, task.message_id, task.requested_name) == ("c1", "m1", name)
+        assert (task.name, task.name_resolution) == ("shout", how)
+        assert (task.status, task.args) == ("ready", X)
+
+
+REPAIRING: dict[str, Any] = {"name_repair_attempts": 1, "call_repair_attempts": 1}
+BROKEN: tuple[tuple[str, Any, str], ...] = (
+    ("nope", X, "tool_not_found"),
+    ("nope", "nonsense", "tool_not_found"),
+    ("hidden", X, "tool_not_in_profile"),
+    ("shout", "nonsense", "invalid_json"),
+    ("shout", {"words": "x"}, "invalid_args"),
+    ("shout", {"text": "x" * 2000}, "too_large"),
+    ("shout", {"text": "é" * 800}, "too_large"),
 )
-def test_a_name_that_is_meant_resolves(name: str, how: str) -> None:
-    """TL-04: what was requested stays on record."""
-    task = called(name, {"text": "x"}, name_aliases={"cry": "shout"})
-
-    assert (task.name, task.name_resolution, task.status) == ("shout", how, "ready")
-    assert task.requested_name == name
 
 
-@pytest.mark.parametrize("name", ["hidden", "Hidden", "functions.hidden", "secret"])
-def test_a_hidden_tool_is_not_called_by_any_name(name: str) -> None:
-    """TL-06: not through alias or normalisation either."""
-    task = called(name, {"text": "x"}, name_aliases={"secret": "hidden"})
+def test_what_a_model_may_repair_waits_for_it() -> None:
+    """TL-08 and TL-09; without attempts it has failed, before the policy is asked (TL-12).
 
-    assert task.status == "failed"
-    assert "there are: shout, count" in task.reason
+    Unparsable arguments come before the unknown tool then.
+    """
+    for name, args, problem in BROKEN:
+        may = called(name, args, max_argument_bytes=1024, **REPAIRING)
+        failed = called(name, args, max_argument_bytes=1024, policy={"*": "confirm"})
+
+        assert (may.status, may.problem) == ("repairable", problem)
+        first = "invalid_json" if args == "nonsense" else problem
+        assert (failed.status, failed.problem) == ("failed", first)
 
 
-@pytest.mark.parametrize(
-    "raw",
-    ["{'text': 'x'}", '```json\n{"text": "x"}\n```', '{"text": "x",}', '"{\\"text\\": \\"x\\"}"'],
-)
-def test_rules_repair_what_is_certain(raw: str) -> None:
+def test_what_no_model_could_repair_has_failed() -> None:
+    """What was cut off, and what nobody knows the meaning of (TL-04)."""
+    raw = '{"command": "rm -rf build'
+    cut = AIMessage("", id="m1", response_metadata={"finish_reason": "length"})
+    cut = cut.model_copy(update={"tool_calls": [{"name": "shout", "args": X, "id": "c1"}]})
+    (whole_looking,) = resolve_calls(cut, offered(**REPAIRING))
+
+    for task, problem in (
+        (called("run_command", raw, workspace=True, **REPAIRING), "cut_off"),
+        (called("run_command", f'{raw}"', workspace=True, **REPAIRING), "cut_off"),
+        (whole_looking, "cut_off"),
+        (called(" ", X, **REPAIRING), "tool_not_found"),
+        (called("count", {"number": "9" * 25}, **REPAIRING), "invalid_args"),
+    ):
+        assert (task.status, task.problem) == ("failed", problem)
+
+
+def test_what_is_not_shown_can_not_be_called() -> None:
+    """TL-06: by no name; the built-in tools need a workspace."""
+    for name in ("hidden", "Hidden", "functions.hidden", "secret", "nope", ""):
+        task = called(name, X, name_aliases={"secret": "hidden"})
+
+        assert task.status == "failed"
+        assert "there are: shout, count" in task.reason
+    assert called("run_tests", {}).status == "failed"
+    assert called("run_tests", {}, workspace=True).status == "ready"
+
+
+def test_rules_repair_what_is_certain() -> None:
     """TL-10: no model is asked."""
-    task = called("shout", raw)
+    fence = '```json\n{"text": "x"}\n```'
+    for raw in ("{'text': 'x'}", fence, '{"text": "x",}', '"{\\"text\\": \\"x\\"}"'):
+        task = called("shout", raw)
 
-    assert (task.args, task.status, task.repaired_by) == ({"text": "x"}, "ready", "rules")
-    assert task.rungs
-
-
-def test_rules_make_arguments_fit() -> None:
-    """TL-10: what loses nothing."""
+        assert (task.args, task.status, task.repaired_by) == (X, "ready", "rules")
+        assert task.rungs
     task = called("count", {"number": "3", "Unit": "km"})
-
     assert (task.args, task.repaired_by) == ({"number": 3, "unit": "km"}, "rules")
 
 
@@ -329,149 +318,60 @@ def test_repaired_arguments_meet_the_policy_as_they_are_after() -> None:
     assert called("shout", {"Text": "a plan"}, policy=rule).status == "ready"
 
 
-def test_what_was_cut_off_is_never_repaired() -> None:
-    """A payload that ends early must not be written, whoever would repair it."""
-    raw = '{"command": "rm -rf build'
-    given = {"workspace": True, "call_repair_attempts": 1}
-
-    assert called("run_command", raw, **given).status == "failed"
-    assert called("run_command", raw + '"', **given).problem == "cut_off"
-
-
-def test_nothing_of_an_answer_that_was_cut_off_runs() -> None:
-    """A stream's half arguments look whole once they are parsed."""
-    answer = message(("shout", "c1")).model_copy(
-        update={"response_metadata": {"finish_reason": "length"}}
-    )
-
-    assert [(t.status, t.problem) for t in tasks(answer)] == [("failed", "cut_off")]
-
-
-@pytest.mark.parametrize(
-    ("name", "args", "problem"),
-    [
-        ("nope", {"text": "x"}, "tool_not_found"),
-        ("hidden", {"text": "x"}, "tool_not_in_profile"),
-        ("nope", "nonsense", "tool_not_found"),
-        ("shout", "nonsense", "invalid_json"),
-        ("shout", {"words": "x"}, "invalid_args"),
-        ("shout", {"text": "x" * 2000}, "too_large"),
-    ],
-)
-def test_what_a_model_may_repair_waits_for_it(name: str, args: Any, problem: str) -> None:
-    """TL-08 and TL-09; without attempts it has failed."""
-    attempts: dict[str, Any] = {"name_repair_attempts": 1, "call_repair_attempts": 1}
-    attempts |= {"max_argument_bytes": 1024}
-    call = Call(id="c1", name=name, args=args, raw="x" * 2000 if problem == "too_large" else "")
-    if isinstance(args, str):
-        call = Call(id="c1", name=name, args=None, raw=args)
-
-    task = resolve_call(call, "m1", offer_resolution(**attempts))
-
-    assert (task.status, task.problem) == ("repairable", problem)
-    assert resolve_call(call, "m1", offer_resolution(max_argument_bytes=1024)).status == "failed"
-
-
-def test_a_missing_name_is_not_guessed() -> None:
-    """TL-04: nobody knows what an unnamed call was for."""
-    assert called(" ", {"text": "x"}, name_repair_attempts=1).status == "failed"
-
-
 def test_arguments_that_a_model_repaired_are_not_repaired_for_ever() -> None:
     """TL-09: they fit now, or the call has failed."""
-    given = offer_resolution(call_repair_attempts=1)
-    broken = resolve_call(Call("c1", "shout", {"words": "x"}, ""), "m1", given)
+    given = offered(**REPAIRING)
+    broken = called("shout", {"words": "x"}, **REPAIRING)
 
-    assert with_arguments(broken, {"text": "x"}, given, by="model").status == "ready"
+    assert with_arguments(broken, X, given, by="model").status == "ready"
     assert with_arguments(broken, {"still": "x"}, given, by="model").status == "failed"
 
 
-def test_nothing_is_checked_where_the_schema_is_not() -> None:
-    """``validate_schema: false``: the tool says itself what it can not take."""
+def test_the_policy_decides_on_what_is_known_and_fits() -> None:
+    """TL-12, TL-13: deny, allow, confirm; a required approval blocks unless told otherwise."""
+    confirm = {"decision": "confirm"}
+    denied = "denied by policy: shout is not allowed here"
+    rule: Any
+    for rule, status, reason, effect in (
+        ("allow", "ready", "", "continue"),
+        ("confirm", "awaiting", "", "continue"),
+        (confirm | {"required": True}, "awaiting", "", "block"),
+        (confirm | {"required": True, "deny_effect": "continue"}, "awaiting", "", "continue"),
+        ("deny", "failed", denied, "continue"),
+        ({"decision": "deny", "reason": "too loud"}, "failed", "denied by policy: too loud", ""),
+    ):
+        task = called("shout", X, policy={"shout": rule})
+
+        assert (task.status, task.reason) == (status, reason)
+        assert status == "failed" or task.deny_effect == effect
+    assert called("run_command", {"command": ["ls"]}, workspace=True).status == "failed"
     assert called("shout", {"words": "x"}, validate_schema=False).status == "ready"
-
-
-@pytest.mark.parametrize(
-    ("rule", "status", "reason"),
-    [
-        ("allow", "ready", ""),
-        ("confirm", "awaiting", ""),
-        ("deny", "failed", "denied by policy: shout is not allowed here"),
-        ({"decision": "deny", "reason": "too loud"}, "failed", "denied by policy: too loud"),
-    ],
-)
-def test_the_policy_decides_on_what_is_known(rule: Any, status: str, reason: str) -> None:
-    """TL-12: deny, allow, confirm."""
-    (task,) = tasks(message(("shout", "c1")), shout=rule)
-
-    assert (task.status, task.reason) == (status, reason)
-
-
-@pytest.mark.parametrize(
-    ("rule", "effect"),
-    [
-        ({"required": False}, "continue"),
-        ({"required": True}, "block"),
-        ({"required": True, "deny_effect": "continue"}, "continue"),
-    ],
-)
-def test_a_required_approval_blocks_unless_told_otherwise(
-    rule: dict[str, Any], effect: str
-) -> None:
-    """TL-13."""
-    (task,) = tasks(message(("shout", "c1")), shout={"decision": "confirm"} | rule)
-
-    assert task.deny_effect == effect
-
-
-def test_arguments_that_do_not_fit_never_reach_a_person() -> None:
-    """TL-12: the schema is checked before ``confirm`` awaits approval."""
-    answer = AIMessage(
-        "", id="m1", tool_calls=[{"name": "run_command", "args": {"command": ["ls"]}, "id": "c1"}]
-    )
-
-    (task,) = tasks(answer, workspace=True)
-
-    assert task.status == "failed"
-
-
-def looking(**arguments: Any) -> Tool:
-    """A tool that changes nothing, and is another one, that does, once ``amount`` is given."""
-    return Tool(
-        "look",
-        "Look at an account.",
-        {"type": "object", "properties": arguments, "required": ["account"]},
-        unused,
-        effect="none",
-        canonical=Canonical({}, "pay", ("amount",)),
-    )
 
 
 async def unused(*_: Any) -> str:
     raise AssertionError("nothing runs here")
 
 
-TEXT = {"type": "string"}
-PAY = Tool(
-    "pay",
-    "Pay into an account.",
-    {
-        "type": "object",
-        "properties": {"account": TEXT, "amount": {"type": "integer"}},
-        "required": ["account", "amount"],
-    },
+SCHEMA = {
+    "type": "object",
+    "properties": {"account": {"type": "string"}, "amount": {"type": "integer"}},
+}
+LOOK = Tool(
+    "look",
+    "Look at an account.",
+    SCHEMA | {"required": ["account"]},
     unused,
+    effect="none",
+    canonical=Canonical({}, "pay", ("amount",)),
 )
-BANK = (looking(account=TEXT, amount={"type": "integer"}), PAY)
+PAY = Tool("pay", "Pay into an account.", SCHEMA | {"required": ["account", "amount"]}, unused)
 
 
 def banking(args: dict[str, Any] | str, **given: Any) -> ToolTask:
-    raw = args if isinstance(args, str) else ""
-    made = Call(id="c1", name="look", args=None if isinstance(args, str) else args, raw=raw)
+    """The task of a call that changes nothing, and is another one, that does, with an amount."""
     attempts = {"name_repair_attempts": 0, "call_repair_attempts": 0}
-    return resolve_call(
-        made, "m1", VisibleTools(BANK, settings=settings(tools=attempts | given).tools)
-    )
+    bank = VisibleTools((LOOK, PAY), settings=settings(tools=attempts | given).tools)
+    return resolve_call(a_raw_call("look", args), "m1", bank)
 
 
 def test_a_repaired_call_is_canonical_too() -> None:
@@ -493,41 +393,18 @@ def test_a_call_that_was_cut_off_is_not_closed_into_one_with_an_effect() -> None
     assert banking('{"amount": 3, "account": "a"}').name == "pay"
 
 
-def test_a_number_that_can_not_be_stored_is_not_made_of_its_text() -> None:
-    """What is mended is checked like what was given so."""
-    task = called("count", {"number": "9" * 25})
-
-    assert (task.status, task.problem, task.args) == ("failed", "invalid_args", {})
-
-
-@pytest.mark.parametrize("text", ["é" * 800, "x" * 1600])
-def test_arguments_are_measured_in_bytes(text: str) -> None:
-    """Whether they were read or not."""
-    raw = '{"text": "' + text + '"}'
-    made = Call(id="c1", name="shout", args={"text": text}, raw=raw)
-
-    task = resolve_call(made, "m1", offer_resolution(max_argument_bytes=1024))
-
-    assert (task.status, task.problem) == ("failed", "too_large")
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
+def test_a_schema_that_can_not_be_read_is_no_obstacle() -> None:
+    """TL-12: other servers' patterns, for one, are JavaScript's; the tool itself will say."""
+    for schema in (
         {"pattern": "\\p{L}+"},
         {"type": "text"},
         {"minLength": "one"},
         {"type": 3},
         {"$ref": "#/nowhere"},
         {"$ref": "#/properties/text"},
-    ],
-)
-def test_a_schema_that_can_not_be_read_is_no_obstacle(schema: dict[str, Any]) -> None:
-    """TL-12: other servers' patterns, for one, are JavaScript's; the tool itself will say."""
-    odd = Tool("odd", "", {"type": "object", "properties": {"text": schema}}, unused)
-    made = Call(id="c1", name="odd", args={"text": "x"}, raw="")
+    ):
+        odd = Tool("odd", "", {"type": "object", "properties": {"text": schema}}, unused)
+        made, mended = a_raw_call("odd", X), a_raw_call("odd", '{"text": "x",}')
 
-    assert resolve_call(made, "m1", VisibleTools((odd,))).status == "ready"
-    assert resolve_call(
-        replace(made, args=None, raw='{"text": "x",}'), "m1", VisibleTools((odd,))
-    ).reason
+        assert resolve_call(made, "m1", VisibleTools((odd,))).status == "ready"
+        assert resolve_call(mended, "m1", VisibleTools((odd,))).reason

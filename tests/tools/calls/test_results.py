@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -11,19 +10,15 @@ from tests.mcp_servers import PICTURE
 from tests.parts import a_call
 from tests.scripted_runs import illegal
 
-from daruma.state.messages import Growing
+from daruma.state.messages import Growing, cut_off_reason, has_shortened_results
 from daruma.state.text import without_reference
 from daruma.tools.calls import (
     Outputs,
     ProcessOutputs,
-    TextWithImages,
-    cut_off_reason,
-    has_shortened_results,
     results_for_unanswered,
-    shorten_output,
     tool_result,
 )
-from daruma.tools.calls._results import IMAGES, LIMIT, MOST, storable
+from daruma.tools.calls._results import IMAGES, LIMIT, MOST, TextWithImages, storable
 
 
 def test_a_result_answers_its_call() -> None:
@@ -86,25 +81,20 @@ def test_there_is_nothing_to_answer_without_calls() -> None:
     assert results_for_unanswered([HumanMessage("hi"), AIMessage("Done.", id="m2")]) == []
 
 
-@pytest.mark.parametrize(
-    ("key", "why"),
-    [
-        ("finish_reason", "length"),
-        ("finish_reason", "content_filter"),
-        ("finish_reason", "MAX_TOKENS"),
-        ("stop_reason", "max_tokens"),
-        ("done_reason", "length"),
-    ],
-)
-def test_an_answer_that_a_limit_ended_is_known(key: str, why: str) -> None:
+def test_an_answer_that_a_limit_ended_is_known() -> None:
     """TL-12: in the words of OpenAI, Google, Anthropic and Ollama: nothing of it may run."""
-    assert cut_off_reason(AIMessage("x", response_metadata={key: why})) == why
-
-
-@pytest.mark.parametrize("metadata", [{}, {"finish_reason": "stop"}, {"stop_reason": None}])
-def test_an_answer_that_the_model_ended_is_whole(metadata: dict[str, object]) -> None:
-    """Also where nobody says so."""
-    assert cut_off_reason(AIMessage("x", response_metadata=metadata)) == ""
+    metadata: Any
+    for metadata, why in (
+        ({"finish_reason": "length"}, "length"),
+        ({"finish_reason": "content_filter"}, "content_filter"),
+        ({"finish_reason": "MAX_TOKENS"}, "MAX_TOKENS"),
+        ({"stop_reason": "max_tokens"}, "max_tokens"),
+        ({"done_reason": "length"}, "length"),
+        ({"finish_reason": "stop"}, ""),
+        ({"stop_reason": None}, ""),
+        ({}, ""),
+    ):
+        assert cut_off_reason(AIMessage("x", response_metadata=metadata)) == why
 
 
 def test_a_result_that_was_left_out_in_part_is_known_from_then_on() -> None:
@@ -129,7 +119,7 @@ async def test_what_is_shown_fits_and_what_is_left_out_is_counted(text: str, lim
     outputs = Outputs(ProcessOutputs())
     text = text.encode(errors="replace").decode().replace("\0", "?")
 
-    short = await shorten_output(text, limit, outputs)
+    short = await outputs.shorten(text, limit)
 
     assert len(short.text) <= limit
     if len(text) <= limit:
@@ -166,7 +156,7 @@ async def test_of_an_endless_text_a_beginning_is_kept() -> None:
     """The ends that are shown are those of all of it."""
     outputs = Outputs(ProcessOutputs())
 
-    short = await shorten_output("a" * MOST + "b" * 5000, 1000, outputs)
+    short = await outputs.shorten("a" * MOST + "b" * 5000, 1000)
 
     assert short.text.endswith("b" * 400)
     assert await outputs.read(short.reference) == "a" * MOST
@@ -185,7 +175,7 @@ async def test_results_that_differ_in_the_middle_by_noise_alone_compare_as_equal
     """RE-02: the id of the whole would hide every loop with a duration in its output."""
     outputs = Outputs(ProcessOutputs())
     one, two = [
-        await shorten_output("x" * 3000 + f"took {n} s" + "y" * 3000, 1000, outputs) for n in (1, 2)
+        await outputs.shorten("x" * 3000 + f"took {n} s" + "y" * 3000, 1000) for n in (1, 2)
     ]
 
     assert one.text != two.text
@@ -213,22 +203,20 @@ LEFT_OUT = (
 )
 
 
-@pytest.mark.parametrize("part", IMAGES_AS_WRITTEN)
-def test_an_image_is_read_in_all_forms_that_it_is_written_in(part: dict[str, Any]) -> None:
-    """And is kept in LangChain's own one."""
-    read = TextWithImages.of([{"type": "text", "text": "see"}, part, "that"])
+def test_an_image_is_read_in_all_forms_that_it_is_written_in() -> None:
+    """And is kept in LangChain's own one; what can not be shown is named.
 
-    assert read == "see\n[image 1: image/png]\nthat"
-    assert read.images == (PNG,)
+    No address is fetched, and nothing is sent that a provider would refuse.
+    """
+    for part in IMAGES_AS_WRITTEN:
+        read = TextWithImages.of([{"type": "text", "text": "see"}, part, "that"])
 
+        assert (read, read.images) == ("see\n[image 1: image/png]\nthat", (PNG,))
+    for part in LEFT_OUT:
+        read = TextWithImages.of([part])
+        said = f"[{part['type']} left out: only text and images are shown]"
 
-@pytest.mark.parametrize("part", LEFT_OUT)
-def test_what_can_not_be_shown_is_named(part: dict[str, Any]) -> None:
-    """No address is fetched, and nothing is sent that a provider would refuse."""
-    read = TextWithImages.of([part])
-
-    assert read == f"[{part['type']} left out: only text and images are shown]"
-    assert read.images == ()
+        assert (read, read.images) == (said, ())
 
 
 def test_images_are_bounded() -> None:

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import a_registry, settings
@@ -20,9 +19,11 @@ ASSISTANT = a_registry().visible(settings().tools, {"assistant"})
 NOW = datetime(2026, 11, 22, 15, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "expected", "becomes"),
-    [
+def test_the_assistants_calls_become_canonical() -> None:
+    """AS-01 and TL-19: a todo with a time is a scheduled task, one with a date stays a todo."""
+    args: Any
+    becomes: Any
+    for name, args, expected, becomes in [
         ("create_todo", {"title": "a"}, "create_todo", {"title": "a"}),
         ("create_todo", {"todo_date": "d"}, "create_todo", {"todo_date": "d"}),
         ("create_todo", {"date": "d"}, "create_todo", {"todo_date": "d"}),
@@ -40,16 +41,11 @@ NOW = datetime(2026, 11, 22, 15, 0, tzinfo=UTC)
         *(("create_goal", {key: "d"}, "create_goal", {"goal_date": "d"}) for key in GOAL_DATES),
         ("create_reminder", {"remind_at": "d"}, "create_reminder", {"reminder_date": "d"}),
         ("unheard_of", {"date": "d"}, "unheard_of", {"date": "d"}),
-    ],
-)
-def test_the_assistants_calls_become_canonical(
-    name: str, args: dict[str, Any], expected: str, becomes: dict[str, Any] | None
-) -> None:
-    """AS-01 and TL-19: a todo with a time is a scheduled task, one with a date stays a todo."""
-    called = canonical_call(name, args, ASSISTANT)
+    ]:
+        called = canonical_call(name, args, ASSISTANT)
 
-    assert (called.name, called.args) == (expected, args if becomes is None else becomes)
-    assert bool(called.changes) is ((name, args) != (called.name, called.args))
+        assert (called.name, called.args) == (expected, args if becomes is None else becomes)
+        assert bool(called.changes) is ((name, args) != (called.name, called.args))
 
 
 def test_what_was_changed_is_said() -> None:
@@ -60,21 +56,19 @@ def test_what_was_changed_is_said() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
+def test_two_values_for_one_argument_are_left_as_they_are() -> None:
+    """Nothing is lost; that they do not fit is for the schema to say."""
+    args: Any
+    for args in [
         {"date": "1", "todo_date": "2"},
         {"date": "1", "day": "2"},
         {"date": 1, "todo_date": True},
         {"date": None, "todo_date": "2"},
-    ],
-)
-def test_two_values_for_one_argument_are_left_as_they_are(args: dict[str, Any]) -> None:
-    """Nothing is lost; that they do not fit is for the schema to say."""
-    called = canonical_call("create_todo", args, ASSISTANT)
+    ]:
+        called = canonical_call("create_todo", args, ASSISTANT)
 
-    assert (called.name, called.args, called.changes) == ("create_todo", args, ())
-    assert ASSISTANT[0].misfit(called.args) is not None
+        assert (called.name, called.args, called.changes) == ("create_todo", args, ())
+        assert ASSISTANT[0].misfit(called.args) is not None
 
 
 def test_a_call_is_not_promoted_to_a_tool_that_is_not_shown() -> None:
@@ -84,9 +78,12 @@ def test_a_call_is_not_promoted_to_a_tool_that_is_not_shown() -> None:
     assert called.name == "create_todo"
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "becomes", "unread"),
-    [
+def test_dates_become_iso_after_everything_else() -> None:
+    """AS-01: so what is stored does not move with the clock; what is in doubt is said to be."""
+    args: Any
+    becomes: Any
+    unread: Any
+    for name, args, becomes, unread in [
         ("create_todo", {"date": "tomorrow"}, {"todo_date": "2026-11-23"}, ()),
         ("create_todo", {"due_time": "9am"}, {"due_time": "09:00"}, ()),
         ("create_goal", {"by": "25.12."}, {"goal_date": "2026-12-25"}, ()),
@@ -99,17 +96,12 @@ def test_a_call_is_not_promoted_to_a_tool_that_is_not_shown() -> None:
         ("create_reminder", {"at": "9am"}, {"reminder_date": "9am"}, ("reminder_date",)),
         ("create_goal", {"goal_date": "some day"}, {"goal_date": "some day"}, ("goal_date",)),
         ("create_goal", {"goal_date": 7}, {"goal_date": 7}, ()),
-    ],
-)
-def test_dates_become_iso_after_everything_else(
-    name: str, args: dict[str, Any], becomes: dict[str, Any], unread: tuple[str, ...]
-) -> None:
-    """AS-01: so what is stored does not move with the clock; what is in doubt is said to be."""
-    called = canonical_call(name, args, ASSISTANT, NOW)
-    again = canonical_call(called.name, called.args, ASSISTANT, NOW.replace(year=2030))
+    ]:
+        called = canonical_call(name, args, ASSISTANT, NOW)
+        again = canonical_call(called.name, called.args, ASSISTANT, NOW.replace(year=2030))
 
-    assert (called.args, called.unread) == (becomes, unread)
-    assert (again.args, again.changes) == (becomes, ())
+        assert (called.args, called.unread) == (becomes, unread)
+        assert (again.args, again.changes) == (becomes, ())
 
 
 async def _run(*_: Any) -> str:

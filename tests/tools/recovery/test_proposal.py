@@ -22,7 +22,7 @@ from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.lessons import Experience, Tried
 from daruma.state.recovery import RecoveryAction, Strategy
-from daruma.tools.calls import unstorable_part
+from daruma.state.text import unstorable_part
 from daruma.tools.context import Context, offer_of
 from daruma.tools.evolution._recoveries import learn_recoveries
 from daruma.tools.recovery import LONGEST, action_in, learned_against, render_briefing

@@ -3,10 +3,11 @@
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from pathlib import PurePath
+from typing import Any, Final, NamedTuple
 
 from daruma.state.settings import (
     SHELL_TOOL,
@@ -16,8 +17,8 @@ from daruma.state.settings import (
     Tools,
     policy_key,
 )
-from daruma.tools.calls._names import name_key
 from daruma.tools.calls._tool import Tool
+from daruma.tools.calls._visible import name_key
 from daruma.tools.calls.policy._shell import is_one_command, may_run, may_start
 from daruma.tools.files import Glob
 
@@ -87,21 +88,15 @@ def _texts(value: object, depth: int = DEEPEST) -> Iterator[str]:
         raise _TooDeep
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping) and value:
-        yield from (
-            text for pair in value.items() for each in pair for text in _texts(each, depth - 1)
-        )
-    elif isinstance(value, list | tuple) and value:
-        yield from (text for each in value for text in _texts(each, depth - 1))
+    elif isinstance(value, Mapping | list | tuple) and value:
+        parts = [*value, *value.values()] if isinstance(value, Mapping) else value
+        for each in parts:
+            yield from _texts(each, depth - 1)
     else:
-        yield _scalar(value)
-
-
-def _scalar(value: object) -> str:
-    try:
-        return json.dumps(value, default=str)
-    except ValueError:  # a number of too many digits
-        raise _TooDeep from None
+        try:
+            yield json.dumps(value, default=str)
+        except ValueError:  # a number of too many digits
+            raise _TooDeep from None
 
 
 def _path_inside(text: str, glob: str) -> bool:
@@ -193,24 +188,19 @@ def _by_policy(tool: Tool, args: Mapping[str, Any], settings: Tools) -> PolicyRu
     unless they change nothing. All else is allowed: reading and writing in the workspace, and the
     tools that the application passed in.
     """
-    if not settings.policy:
-        return _without_rule(tool, args)
-    fitting = sorted(_fitting(tool, args, settings), key=lambda found: _rank(*found))
-    return fitting[0][1] if fitting else _without_rule(tool, args)
-
-
-def _fitting(
-    tool: Tool, args: Mapping[str, Any], settings: Tools
-) -> Iterator[tuple[PolicyKey, PolicyRule]]:
+    fitting: list[tuple[bool, bool, bool, int, PolicyRule]] = []
     for text, given in settings.policy.items():
         rule = given if isinstance(given, PolicyRule) else PolicyRule(decision=given)
         key = policy_key(text)
         if fnmatchcase(tool.name, key.name) and _fits(key, tool, args, rule):
-            yield key, rule
-
-
-def _rank(key: PolicyKey, rule: PolicyRule) -> tuple[bool, bool, bool]:
-    return rule.decision != "deny", key.bare, not key.exact
+            rank = rule.decision != "deny", key.bare, not key.exact
+            fitting.append((*rank, len(fitting), rule))
+    if fitting:
+        return min(fitting)[-1]
+    if tool.origin == "mcp":
+        return _ALLOW if tool.effect == "none" else _CONFIRM_MCP
+    commands = tool.builtin and tool.name == SHELL_TOOL
+    return _CONFIRM_COMMAND if commands and not is_known_safe(args) else _ALLOW
 
 
 def _fits(key: PolicyKey, tool: Tool, args: Mapping[str, Any], rule: PolicyRule) -> bool:
@@ -240,14 +230,6 @@ def _argument_fits(
 _ANY_COMMAND = PolicyKey(SHELL_TOOL, words=(), open_end=True)
 
 
-def _without_rule(tool: Tool, args: Mapping[str, Any]) -> PolicyRule:
-    if tool.origin == "mcp":
-        return _ALLOW if tool.effect == "none" else _CONFIRM_MCP
-    if tool.builtin and tool.name == SHELL_TOOL:
-        return _ALLOW if is_known_safe(args) else _CONFIRM_COMMAND
-    return _ALLOW
-
-
 def is_known_safe(args: Mapping[str, Any]) -> bool:
     """Whether a call of ``run_command`` only looks, or runs the tests as verification does."""
     line = args.get("command")
@@ -273,7 +255,10 @@ def check_policy(settings: Tools, tools: Mapping[str, Tool]) -> None:
 def _misspelt(key: PolicyKey, tools: Mapping[str, Tool]) -> str | None:
     tool = tools.get(key.name)
     if tool is None:
-        meant = _meant(key.name, tools)
+        alike = [each for each in tools if name_key(each) == name_key(key.name)]
+        builtin = [each for each, tool in tools.items() if tool.builtin]
+        close = get_close_matches(key.name, builtin, n=1, cutoff=0.8)
+        meant = next(iter((*alike, *close)), None)
         return f"there is no tool {key.name!r}; did you mean {meant!r}?" if meant else None
     known = tool.parameters.get("properties", {})
     if tool.parameters.get("additionalProperties", True) is not False:
@@ -282,14 +267,6 @@ def _misspelt(key: PolicyKey, tools: Mapping[str, Tool]) -> str | None:
         if name not in known:
             return f"{key.name!r} has no argument {name!r}; it has: {', '.join(known)}"
     return None
-
-
-def _meant(name: str, tools: Mapping[str, Tool]) -> str | None:
-    for each in tools:
-        if name_key(each) == name_key(name):
-            return each
-    builtin = [each for each, tool in tools.items() if tool.builtin]
-    return next(iter(get_close_matches(name, builtin, n=1, cutoff=0.8)), None)
 
 
 # --- Policy profiles: which tools the model is shown at all (TL-06). Pure.
@@ -337,3 +314,112 @@ def check_profile_name(profile: str | None, settings: Tools) -> None:
     close = get_close_matches(profile, known, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else "."
     raise SettingsError(f"there is no profile {profile!r}{hint} There are: {', '.join(known)}")
+
+
+# --- Programs that fetch what they run: which words of theirs name it, and what a version is.
+
+
+class Runner(NamedTuple):
+    """How one is called. ``named_by`` options name a package in place of the first word.
+
+    ``also_by`` options name further ones, ``valued`` ones take a word that names none.
+    """
+
+    version: str
+    named_by: frozenset[str] = frozenset()
+    also_by: frozenset[str] = frozenset()
+    valued: frozenset[str] = frozenset()
+
+
+_LOCAL: Final = r"\.{0,2}/.*"
+_NODE: Final = Runner(
+    rf"(?:@[^/@]+/)?[^@/]+@\d+\.\d+\.\d+[\w.+-]*|{_LOCAL}",
+    named_by=frozenset({"-p", "--package"}),
+    valued=frozenset({"--registry", "--cache", "--prefix", "-w", "--workspace", "--node-options"}),
+)
+_UV: Final = Runner(
+    rf"[\w.-]+(?:\[[\w,.-]+\])?(?:==|@)\d[\w.!+]*|git\+\S+@[0-9a-f]{{7,40}}|{_LOCAL}",
+    named_by=frozenset({"--from", "--spec"}),
+    also_by=frozenset({"--with"}),
+    valued=frozenset(
+        {"-p", "--python", "-i", "--index", "--index-url", "--default-index", "--pip-args"}
+        | {"--extra-index-url", "-c", "--constraints", "--directory", "--cache-dir", "--env-file"}
+    ),
+)
+_IMAGE: Final = Runner(
+    r"\S+(?::(?!latest$)[\w.-]+|@sha256:[0-9a-f]{64})",
+    valued=frozenset(
+        {"-e", "--env", "-v", "--volume", "-p", "--publish", "--name", "--network", "--mount"}
+        | {"-w", "--workdir", "-u", "--user", "--env-file", "--entrypoint", "-h", "--hostname"}
+    ),
+)
+RUNNERS: Final[Mapping[tuple[str, ...], Runner]] = {
+    **dict.fromkeys([("npx",), ("bunx",), ("pnpx",), ("pnpm", "dlx"), ("yarn", "dlx")], _NODE),
+    **dict.fromkeys([("npm", "exec"), ("npm", "x"), ("bun", "x")], _NODE),
+    **dict.fromkeys([("uvx",), ("uv", "tool", "run"), ("uv", "x"), ("pipx", "run")], _UV),
+    **dict.fromkeys([("docker", "run"), ("podman", "run"), ("nerdctl", "run")], _IMAGE),
+}
+
+_WITHIN: Final = frozenset(
+    {"sh", "bash", "zsh", "dash", "env", "cmd", "powershell", "pwsh", "exec"}
+)
+"""Programs whose words hold the command that counts."""
+
+
+def find_unversioned(command: Sequence[str]) -> str:
+    """Say what of a server's command may become another program by itself; empty for nothing."""
+    words = [*command]
+    within = bool(words) and _program(words[0]) in _WITHIN
+    if within:
+        words = " ".join(words).replace('"', " ").replace("'", " ").split()
+    for at in range(len(words) if within else 1):
+        for prefix, runner in RUNNERS.items():
+            if tuple(map(_program, words[at : at + len(prefix)])) == prefix:
+                named = [*_packages(words[at + len(prefix) :], runner)]
+                loose = [each for each in named if not re.fullmatch(runner.version, each)]
+                return " ".join(loose or ([] if named else prefix))
+    return ""
+
+
+def _program(word: str) -> str:
+    return re.sub(r"\.(?:exe|cmd|bat|ps1)$", "", PurePath(word.replace("\\", "/")).name.casefold())
+
+
+def _packages(words: Sequence[str], runner: Runner) -> Iterator[str]:
+    named, rest = False, iter(words)
+    for word in rest:
+        option, equals, value = word.partition("=")
+        if option in runner.named_by | runner.also_by:
+            named = named or option in runner.named_by
+            yield value if equals else next(rest, "")
+        elif word in runner.valued:
+            next(rest, "")
+        elif not word.startswith("-"):
+            if not named:
+                yield word
+            return
+
+
+# --- Whether a call of an MCP tool is one of what was approved.
+
+
+def check_pin(tool: Tool, rule: PolicyRule, ran_as: str | None) -> PolicyRule:
+    """Return the rule for a call of an MCP tool; it is asked about where it is not pinned (SE-06).
+
+    ``ran_as`` is the definition that the tool had when it ran last on this thread, which a person
+    or the policy had agreed to; a tool whose server names no version is asked about before that.
+    """
+    if tool.origin != "mcp" or rule.decision == "deny":
+        return rule
+    why = ""
+    if ran_as is not None and ran_as != tool.definition:
+        why = f"{REDEFINED} is not what it was when the tool ran before"
+    elif ran_as is None and (loose := find_unversioned(tool.server)):
+        why = f"the command of its server names no version of {loose}: it may change by itself"
+    if not why:
+        return rule
+    reason = f"{rule.reason}; {why}" if rule.reason else why
+    return rule.model_copy(update={"decision": "confirm", "reason": reason})
+
+
+REDEFINED: Final = "the description, the schema or the server of the tool"

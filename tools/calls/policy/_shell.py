@@ -314,30 +314,27 @@ def _behind(command: Words, depth: int) -> Iterator[Words]:
     if len(command) > MOST_WORDS or _reads_input(command):
         raise Unclear
     rests = (unassigned(command[at:]) for at in range(1, len(command)))
-    yield from (_filled(rest, command) for rest in rests if rest)
+    # What ``xargs`` and ``parallel`` read is put behind the rest, or into it.
+    fills = _FILL_IN & set(map(program_of, command))
+    anywhere = any(word == "parallel" or _REPLACES.match(word) for word in command)
+    for rest in filter(None, rests):
+        put = (rest[0], UNKNOWN_WORD, *rest[1:]) if anywhere else (*rest, UNKNOWN_WORD)
+        yield put if fills else rest
     if any(program_of(word) in _TAKE_LINES for word in command):
         for text in sorted(_lines_in(command)):
             yield from commands_started(text, depth - 1)
 
 
-def _filled(rest: Words, command: Words) -> Words:
-    """Return a command with a place for what ``xargs`` and ``parallel`` read and put into it."""
-    if not _FILL_IN & set(map(program_of, command)):
-        return rest
-    anywhere = any(word == "parallel" or _REPLACES.match(word) for word in command)
-    return (rest[0], UNKNOWN_WORD, *rest[1:]) if anywhere else (*rest, UNKNOWN_WORD)
-
-
 def _lines_in(command: Words) -> Iterator[str]:
     """Yield what may be read as a line: an argument, all of them, an option's with all behind."""
-    yield from (text for text in (*command[1:], " ".join(command[1:])) if not _is_plain(text))
+    yield from (
+        text
+        for text in (*command[1:], " ".join(command[1:]))
+        if not (_PLAIN.fullmatch(text) is not None)
+    )
     for at, word in enumerate(command):
         if glued := _GLUED.fullmatch(word):
             yield " ".join([glued[1] or glued[2], *command[at + 1 :]])
-
-
-def _is_plain(text: str) -> bool:
-    return _PLAIN.fullmatch(text) is not None
 
 
 def _reads_input(command: Words) -> bool:
@@ -386,13 +383,11 @@ def is_one_command(line: str, key: PolicyKey) -> bool:
         return False
     named = key.words or ()
     enough = len(words) >= len(named) if key.open_end else len(words) == len(named)
-    return enough and all(map(_plainly_fits, words, named))
-
-
-def _plainly_fits(word: str, name: str) -> bool:
-    """Whether a word fits; what a star stands for does not lead out of the folder before it."""
-    up = word.split("/").count("..") - name.split("/").count("..")
-    return fnmatchcase(word, name) and (up == 0 or name == "*")
+    for word, name in zip(words, named, strict=False):
+        up = word.split("/").count("..") - name.split("/").count("..")
+        if not fnmatchcase(word, name) or (up and name != "*"):
+            return False  # what a star stands for does not lead out of the folder before it
+    return enough
 
 
 def may_run(line: str, key: PolicyKey) -> bool:
@@ -402,8 +397,7 @@ def may_run(line: str, key: PolicyKey) -> bool:
     that start others. A line that can not be read with certainty may run anything.
     """
     try:
-        started = (way for each in commands_started(line) for way in _ways_to_say(each))
-        return any(_may_be(each, key.words or ()) for each in started)
+        return any(_may_be(each, key.words or ()) for each in commands_started(line))
     except Unclear:
         return True
 
@@ -417,17 +411,12 @@ def may_start(line: str, glob: str) -> bool:
     return any(UNKNOWN_WORD in words or fnmatchcase(words, glob) for words in started)
 
 
-def _ways_to_say(command: Words) -> Iterator[Words]:
-    """Yield a command, and ``git push`` for the program ``git-push`` in git's own folder."""
-    yield command
-    program, dash, word = program_of(command[0]).partition("-")
-    if dash:
-        yield (program, word, *command[1:])
-
-
 def _may_be(command: Words, named: Words) -> bool:
     if not named or UNKNOWN_WORD in command[0]:
         return True
+    program, dash, word = program_of(command[0]).partition("-")
+    if dash and _may_be((program, word, *command[1:]), named):
+        return True  # git has a program `git-push` in a folder of its own
     if not fnmatchcase(program_of(command[0]), program_of(named[0])):
         return False
     options = [name for name in named[1:] if name.startswith("-")]
@@ -436,22 +425,19 @@ def _may_be(command: Words, named: Words) -> bool:
 
 
 def _has_words(command: Words, names: Sequence[str]) -> bool:
+    """Whether the names follow each other; options and their values may come before each."""
     reached = {1}
     for name in names:
-        within = {at for start in reached for at in _within_reach(command, start)}
+        within: set[int] = set()
+        for start in reached:
+            for at in range(start, len(command)):
+                within.add(at)
+                if not (command[at].startswith("-") or (at > 1 and command[at - 1][:1] == "-")):
+                    break
         if any(UNKNOWN_WORD in command[at] for at in within):
             return True
         reached = {at + 1 for at in within if _may_mean(command[at], name)}
     return bool(reached)
-
-
-def _within_reach(command: Words, start: int) -> Iterator[int]:
-    """Yield where the next word of a name may stand: options and their values may come before."""
-    for at in range(start, len(command)):
-        yield at
-        skipped = command[at].startswith("-") or (at > 1 and command[at - 1].startswith("-"))
-        if not skipped:
-            return
 
 
 def _may_mean(word: str, name: str) -> bool:

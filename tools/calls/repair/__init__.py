@@ -4,6 +4,6 @@ Text, grammar and arguments are read without asking anybody (TL-09, TL-10); what
 of the rest is checked here, too.
 """
 
-from daruma.tools.calls.repair._json_text import json_readings, strip_fence
+from daruma.tools.calls.repair._json_text import read_object, strip_fence
 
-__all__ = ["json_readings", "strip_fence"]
+__all__ = ["read_object", "strip_fence"]

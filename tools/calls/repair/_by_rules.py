@@ -97,15 +97,6 @@ def _number(value: Any) -> Converted | None:
     return number, "number from text"
 
 
-def _boolean(value: Any) -> Converted | None:
-    known = isinstance(value, str) and value in BOOLEANS
-    return (BOOLEANS[value], "boolean from text") if known else None
-
-
-def _null(value: Any) -> Converted | None:
-    return (None, "null from text") if value in ("null", "None") else None
-
-
 def _array_from_text(value: Any) -> Converted | None:
     if value is None:
         return None
@@ -114,10 +105,6 @@ def _array_from_text(value: Any) -> Converted | None:
     if value.lstrip().startswith(("[", "{", "(", '"')):
         return _decoded(value, list, "array from text")
     return None if SEPARATOR.search(value) else ([value], "lone value to list")
-
-
-def _object_from_text(value: Any) -> Converted | None:
-    return _decoded(value, dict, "object from text") if isinstance(value, str) else None
 
 
 def _decoded(text: str, wanted: type, rung: str) -> Converted | None:
@@ -132,10 +119,16 @@ def _decoded(text: str, wanted: type, rung: str) -> Converted | None:
 CONVERSIONS: Final[dict[str, Callable[[Any], Converted | None]]] = {
     "integer": _integer,
     "number": _number,
-    "boolean": _boolean,
-    "null": _null,
+    "boolean": lambda value: (
+        (BOOLEANS[value], "boolean from text")
+        if isinstance(value, str) and value in BOOLEANS
+        else None
+    ),
+    "null": lambda value: (None, "null from text") if value in ("null", "None") else None,
     "array": _array_from_text,
-    "object": _object_from_text,
+    "object": lambda value: (
+        _decoded(value, dict, "object from text") if isinstance(value, str) else None
+    ),
 }
 """From a value to one of the type named, with the rung's name; None where it would be a guess."""
 
@@ -173,7 +166,7 @@ class Fitted:
     rungs: tuple[str, ...] = ()
 
 
-def fitted(value: Any, schema: Any, root: Schema) -> Fitted:
+def fit_value(value: Any, schema: Any, root: Schema) -> Fitted:
     """Return the only value that fits. Raises :class:`Unreadable` for none or for several."""
     choices = variants(schema, root)
     if not choices:
@@ -202,12 +195,14 @@ def _of_type(value: Any, choice: Schema, choices: list[Schema]) -> Iterator[Fitt
     """Yield the value itself, or if no variant takes its type, its conversions for this one."""
     if any(_takes_type(value, each) for each in choices):
         yield Fitted(value)
-        yield from _respelled(value, choice)
+        fixed = fixed_values(choice)
+        if isinstance(value, str) and value not in fixed:  # in another case, or otherwise separated
+            texts = (each for each in fixed if isinstance(each, str))
+            alike = [each for each in texts if same_word(each) == same_word(value)]
+            yield from [Fitted(each, ("value spelling",)) for each in alike if len(alike) == 1]
         return
-    for name in sorted(types(choice)):
-        convert = CONVERSIONS.get(name)
-        converted = convert(value) if convert else None
-        if converted is not None:
+    for name in sorted(types(choice) & CONVERSIONS.keys()):
+        if (converted := CONVERSIONS[name](value)) is not None:
             yield Fitted(converted[0], (converted[1],))
 
 
@@ -215,15 +210,6 @@ def _takes_type(value: Any, choice: Schema) -> bool:
     taken = types(choice)
     of = type_of(value)
     return not taken or of in taken or (of == "integer" and "number" in taken)
-
-
-def _respelled(value: Any, choice: Schema) -> Iterator[Fitted]:
-    """Yield the one fixed value that differs from a text only in case and separators."""
-    fixed = fixed_values(choice)
-    if isinstance(value, str) and value not in fixed:
-        alike = [v for v in fixed if isinstance(v, str) and same_word(v) == same_word(value)]
-        if len(alike) == 1:
-            yield Fitted(alike[0], ("value spelling",))
 
 
 def _inside(given: Fitted, choice: Schema, root: Schema) -> Fitted:
@@ -242,9 +228,12 @@ def _fit_array(value: list[Any], choice: Schema, root: Schema) -> Fitted:
     first = choice.get("prefixItems") or ()
     rest = choice.get("items", {})
     items = [
-        fitted(each, first[n] if n < len(first) else rest, root) for n, each in enumerate(value)
+        fit_value(each, first[n] if n < len(first) else rest, root) for n, each in enumerate(value)
     ]
-    return Fitted([each.value for each in items], _rungs(items))
+    return Fitted(
+        [each.value for each in items],
+        tuple(dict.fromkeys(rung for each in items for rung in each.rungs)),
+    )
 
 
 def _fit_object(value: Mapping[str, Any], choice: Schema, root: Schema) -> Fitted:
@@ -257,7 +246,7 @@ def _fit_object(value: Mapping[str, Any], choice: Schema, root: Schema) -> Fitte
         if each is None and key in known and _left_out(key, choice, root):
             rungs.append("null left out")
             continue
-        grown = fitted(each, known.get(key, {}), root)
+        grown = fit_value(each, known.get(key, {}), root)
         entries[key] = grown.value
         rungs.extend(grown.rungs)
     return Fitted(entries, tuple(dict.fromkeys(rungs)))
@@ -270,14 +259,10 @@ def _left_out(key: str, choice: Schema, root: Schema) -> bool:
     return not any(_takes_type(None, each) for each in variants(properties(choice)[key], root))
 
 
-def _rungs(items: list[Fitted]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(rung for each in items for rung in each.rungs))
-
-
 # --- A call inside the arguments of a call: its own arguments are what was meant.
 
 
-def unwrapped(args: Mapping[str, Any], tool: Tool) -> dict[str, Any] | None:
+def unwrap_call(args: Mapping[str, Any], tool: Tool) -> dict[str, Any] | None:
     """Return the arguments inside, None where there is no wrapper that the schema rules out.
 
     Raises :class:`Unreadable` where the call inside names another tool.
@@ -294,10 +279,7 @@ def unwrapped(args: Mapping[str, Any], tool: Tool) -> dict[str, Any] | None:
     name = args[names[0]] if names else tool.name
     if not isinstance(name, str) or same_word(name) != same_word(tool.name):
         raise Unreadable(f"the arguments hold a call of another tool, {name!r:.60}")
-    return _object_within(args[inside[0]])
-
-
-def _object_within(value: Any) -> dict[str, Any] | None:
+    value = args[inside[0]]
     decoded = CONVERSIONS["object"](value)
     found = decoded[0] if decoded else value
     return found if isinstance(found, dict) else None
@@ -313,7 +295,7 @@ NOTHING: Final = "nothing"
 AGAIN: Final = "give the call again, with less in it"
 
 
-def repaired_text(raw: str, tool: Tool, *, max_bytes: int) -> Repaired | Refused:
+def repair_text(raw: str, tool: Tool, *, max_bytes: int) -> Repaired | Refused:
     """Return what a text of arguments certainly means, or why that can not be said.
 
     Every rung is exact: each character of the text is accounted for, and the result fits the
@@ -334,7 +316,7 @@ def repaired_text(raw: str, tool: Tool, *, max_bytes: int) -> Repaired | Refused
         return Refused("invalid_json", f"the arguments are not valid JSON: {error}")
 
 
-def repaired_args(args: Mapping[str, Any], tool: Tool) -> Repaired | Refused:
+def repair_args(args: Mapping[str, Any], tool: Tool) -> Repaired | Refused:
     """Return arguments that fit the tool's schema by steps that lose nothing, or why none do.
 
     The steps are named in :mod:`daruma.tools.calls.repair._by_rules` and ``fitting``; no key is
@@ -343,7 +325,7 @@ def repaired_args(args: Mapping[str, Any], tool: Tool) -> Repaired | Refused:
     if _too_deep(args):
         return Refused("invalid_args", f"$: nested more than {DEEPEST} levels deep")
     try:
-        inner = unwrapped(args, tool)
+        inner = unwrap_call(args, tool)
     except Unreadable as error:
         return Refused("invalid_args", f"$: {error}")
     if inner is not None and isinstance(found := _fitting(inner, tool), Repaired):
@@ -354,7 +336,7 @@ def repaired_args(args: Mapping[str, Any], tool: Tool) -> Repaired | Refused:
 def _fitting(args: dict[str, Any], tool: Tool) -> Repaired | Refused:
     schema = tool.parameters
     try:
-        grown = fitted(args, schema, schema)
+        grown = fit_value(args, schema, schema)
     except Unreadable as error:
         return Refused("invalid_args", misfit(args, schema, schema) or f"$: {error}")
     problem = misfit(grown.value, schema, schema)
@@ -370,7 +352,7 @@ def _fit(reading: Reading, tool: Tool) -> Repaired | Refused:
         if not lost_nothing(reading.value, reading.unclosed, tool.parameters):
             raise CutOff("the arguments end where more could follow")
         return Repaired(reading.value, (*reading.rungs, "missing closing brackets"))
-    found = repaired_args(reading.value, tool)
+    found = repair_args(reading.value, tool)
     if isinstance(found, Refused):
         return found
     schema = tool.parameters

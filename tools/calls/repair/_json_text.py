@@ -51,14 +51,29 @@ def read_without_commas(text: str) -> Reading:
     """Read an object that lacks commas between entries. Raises :class:`Unreadable`.
 
     The library may do anything to a text; its answer is taken only if it has the very same
-    strings, numbers, words, brackets and colons in the very same order.
+    strings, numbers, words, brackets and colons in the very same order, and commas only before a
+    key that stands apart from what is before it.
     """
     from json_repair import repair_json  # rarely needed
 
     given = _known(text)
-    value = repair_json(_as_json(given), return_objects=True)
-    answer = json.dumps(value)
-    _prove(given, list(tokens(answer)))
+    written = " ".join(
+        str(each.value) if each.kind in ("mark", "word") else json.dumps(each.value)
+        for each in given
+    )
+    value = repair_json(written, return_objects=True)
+    answer, at = json.dumps(value), 0
+    for new in tokens(answer):
+        old = given[at] if at < len(given) else None
+        if old is not None and old.kind == new.kind and same(old.value, new.value):
+            at += 1
+            continue
+        key = 0 < at < len(given) - 1 and given[at].kind == "string"
+        apart = key and given[at - 1].end < given[at].start and _mark(given[at + 1]) == ":"
+        if _mark(new) != "," or not apart:
+            raise Unreadable("the arguments are not JSON, and more than a comma is missing")
+    if at != len(given):
+        raise Unreadable("the arguments are not JSON, and more than a comma is missing")
     read_value(answer)  # no key twice, nothing too deep
     rungs = [rung for token in given for rung in token.rungs]
     return Reading(value, len(text), 0, tuple(dict.fromkeys((*rungs, "missing comma"))))
@@ -80,39 +95,6 @@ def _known(text: str) -> list[Token]:
 
 def _mark(token: Token) -> str:
     return str(token.value) if token.kind == "mark" else "-"
-
-
-def _as_json(given: list[Token]) -> str:
-    marks_and_words = ("mark", "word")
-    return " ".join(
-        str(token.value) if token.kind in marks_and_words else json.dumps(token.value)
-        for token in given
-    )
-
-
-def _prove(given: list[Token], answer: list[Token]) -> None:
-    at = 0
-    for new in answer:
-        old = given[at] if at < len(given) else None
-        if old is not None and _one(old, new):
-            at += 1
-        elif _mark(new) != "," or not _begins_entry(given, at):
-            raise Unreadable("the arguments are not JSON, and more than a comma is missing")
-    if at != len(given):
-        raise Unreadable("the arguments are not JSON, and more than a comma is missing")
-
-
-def _begins_entry(given: list[Token], at: int) -> bool:
-    """Whether a key stands here, apart from what is before it and followed by its colon."""
-    if not 0 < at < len(given) - 1:
-        return False
-    apart = given[at - 1].end < given[at].start
-    return apart and given[at].kind == "string" and _mark(given[at + 1]) == ":"
-
-
-def _one(old: Token, new: Token) -> bool:
-    value: Any = new.value
-    return old.kind == new.kind and same(old.value, value)
 
 
 # --- What may stand around the arguments without doubt: fences, end marks, plain words.
@@ -139,7 +121,7 @@ def strip_fence(text: str) -> tuple[str, tuple[str, ...]]:
     return text, tuple(rungs)
 
 
-def checked_prose(before: str, after: str, names: frozenset[str]) -> None:
+def check_prose(before: str, after: str, names: frozenset[str]) -> None:
     """Raise :class:`Unreadable` unless plain words alone stand around an object.
 
     Neither digit nor quote nor bracket may be among them, nor a property's name: a value might be
@@ -183,6 +165,16 @@ def json_readings(text: str, names: frozenset[str], *, encodings: int = ENCODING
     return [_with(rungs, each) for each in found]
 
 
+def read_object(text: str) -> dict[str, Any] | None:
+    """Return the one object that a text certainly is, to its end; None for anything else."""
+    try:
+        found = json_readings(text, frozenset())
+    except Unreadable:
+        return None
+    value = found[0].value
+    return value if len(found) == 1 and not found[0].unclosed and isinstance(value, dict) else None
+
+
 def _with(rungs: tuple[str, ...], reading: Reading) -> Reading:
     rungs = tuple(dict.fromkeys((*rungs, *reading.rungs)))
     return Reading(reading.value, reading.end, reading.unclosed, rungs)
@@ -212,7 +204,7 @@ def _objects(text: str, names: frozenset[str]) -> list[Reading]:
     if not start and rest in ("}", "]"):
         return [_with(("extra closing bracket",), _lone(each)) for each in one_closer_less(text)]
     first, end = _repeated(text, first)
-    checked_prose(text[:start], text[end:], names)
+    check_prose(text[:start], text[end:], names)
     around = ("surrounding text",) if start or text[end:].strip() else ()
     return [_with(around, _lone(first))]
 

@@ -31,9 +31,9 @@ def policy(**rules: Any) -> Tools:
     return settings(tools={"policy": rules}).tools
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_known_safe_commands_run_at_once() -> None:
+    """They only look, or run what verification runs anyway."""
+    for line in [
         "pytest",
         "pytest -x -q",
         "python -m pytest -vv tests/test_a.py::test_b",
@@ -43,16 +43,13 @@ def policy(**rules: Any) -> Tools:
         "git status",
         "git diff",
         "git log --oneline",
-    ],
-)
-def test_known_safe_commands_run_at_once(line: str) -> None:
-    """They only look, or run what verification runs anyway."""
-    assert decide(COMMAND, {"command": line}, Tools()).decision == "allow"
+    ]:
+        assert decide(COMMAND, {"command": line}, Tools()).decision == "allow"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_all_other_commands_are_confirmed() -> None:
+    """Whole lines are compared: nothing may be hung on to a safe one."""
+    for line in [
         "ls",
         "pytest; rm -rf .",
         "pytest\nrm -rf .",
@@ -74,20 +71,18 @@ def test_known_safe_commands_run_at_once(line: str) -> None:
         "git log --oneline --output=x",
         "xpytest",
         "",
-    ],
-)
-def test_all_other_commands_are_confirmed(line: str) -> None:
-    """Whole lines are compared: nothing may be hung on to a safe one."""
-    rule = decide(COMMAND, {"command": line}, Tools())
+    ]:
+        rule = decide(COMMAND, {"command": line}, Tools())
 
-    assert (rule.decision, rule.required) == ("confirm", False)
-    assert rule.reason
+        assert (rule.decision, rule.required) == ("confirm", False)
+        assert rule.reason
 
 
-@pytest.mark.parametrize("args", [{}, {"command": ["pytest"]}, {"command": None}])
-def test_a_command_that_is_no_text_is_not_safe(args: dict[str, Any]) -> None:
+def test_a_command_that_is_no_text_is_not_safe() -> None:
     """What can not be read is not taken for harmless."""
-    assert decide(COMMAND, args, Tools()).decision == "confirm"
+    args: Any
+    for args in [{}, {"command": ["pytest"]}, {"command": None}]:
+        assert decide(COMMAND, args, Tools()).decision == "confirm"
 
 
 def test_a_safe_command_elsewhere_is_confirmed() -> None:
@@ -108,21 +103,21 @@ UNCONFINED = {
 }
 
 
-@pytest.mark.parametrize("name", UNCONFINED)
-def test_without_a_sandbox_every_command_is_asked_about(name: str) -> None:
+def test_without_a_sandbox_every_command_is_asked_about() -> None:
     """SE-04: tests too, whatever is allowed, and only a person can say yes; a no stays one."""
-    tool, args, rules, decision, required = UNCONFINED[name]
-    rule = decide(tool, args, policy(**rules), unconfined=True)
+    for tool, args, rules, decision, required in UNCONFINED.values():
+        rule = decide(tool, args, policy(**rules), unconfined=True)
 
-    assert (rule.decision, rule.required) == (decision, required)
-    assert rule.decision != "confirm" or rule.deny_effect == "continue"
+        assert (rule.decision, rule.required) == (decision, required)
+        assert rule.decision != "confirm" or rule.deny_effect == "continue"
 
 
-@pytest.mark.parametrize("tool", [*BUILTIN.values(), SHOUT], ids=lambda tool: tool.name)
-def test_what_is_no_command_is_allowed(tool: Any) -> None:
+def test_what_is_no_command_is_allowed() -> None:
     """Looking and editing in the workspace, and the tools that the application passed in."""
-    if tool is not COMMAND:
-        assert decide(tool, {"command": "rm -rf ."}, Tools()).decision == "allow"
+    tool: Any
+    for tool in [*BUILTIN.values(), SHOUT]:
+        if tool is not COMMAND:
+            assert decide(tool, {"command": "rm -rf ."}, Tools()).decision == "allow"
 
 
 def test_an_applications_own_run_command_is_its_own_affair() -> None:
@@ -130,9 +125,10 @@ def test_an_applications_own_run_command_is_its_own_affair() -> None:
     assert decide(SHOUT, {"command": "rm"}, Tools()).decision == "allow"
 
 
-@pytest.mark.parametrize(
-    ("rules", "decision"),
-    [
+def test_the_order_of_rules() -> None:
+    """Deny, then arguments before none, an exact name before a pattern, then the first given."""
+    rules: Any
+    for rules, decision in [
         ({"shout": "deny"}, "deny"),
         ({"sh*": "confirm"}, "confirm"),
         ({"*": "deny", "shout": "allow"}, "deny"),
@@ -146,11 +142,8 @@ def test_an_applications_own_run_command_is_its_own_affair() -> None:
         ({"shout(text=quiet)": "deny", "shout": "confirm"}, "confirm"),
         ({"SHOUT": "deny"}, "allow"),
         ({"other": "deny"}, "allow"),
-    ],
-)
-def test_the_order_of_rules(rules: dict[str, str], decision: str) -> None:
-    """Deny, then arguments before none, an exact name before a pattern, then the first given."""
-    assert decide(SHOUT, {"text": "hey"}, policy(**rules)).decision == decision
+    ]:
+        assert decide(SHOUT, {"text": "hey"}, policy(**rules)).decision == decision
 
 
 def test_the_users_rule_goes_over_the_built_in_one() -> None:
@@ -182,9 +175,10 @@ EDITOR = BUILTIN["str_replace_editor"]
 COMMANDS = {"run_command": "confirm", "run_command(git *)": "allow", "run_command(rm *)": "deny"}
 
 
-@pytest.mark.parametrize(
-    ("args", "decision"),
-    [
+def test_commands_are_allowed_whole_and_denied_in_part() -> None:
+    """In doubt whether a rule fits, it holds if it denies, and does not if it allows."""
+    args: Any
+    for args, decision in [
         ({"command": "git log"}, "allow"),
         ({"command": "git log; ls"}, "confirm"),
         ({"command": "git log && r''m x"}, "deny"),
@@ -195,30 +189,24 @@ COMMANDS = {"run_command": "confirm", "run_command(git *)": "allow", "run_comman
         ({"command": "ls"}, "confirm"),
         ({"command": ["git", "log"]}, "deny"),
         ({}, "deny"),
-    ],
-)
-def test_commands_are_allowed_whole_and_denied_in_part(args: Any, decision: str) -> None:
-    """In doubt whether a rule fits, it holds if it denies, and does not if it allows."""
-    assert decide(COMMAND, args, policy(**COMMANDS)).decision == decision
+    ]:
+        assert decide(COMMAND, args, policy(**COMMANDS)).decision == decision
 
 
-@pytest.mark.parametrize(
-    ("key", "line", "held"),
-    [
+def test_a_pattern_for_a_whole_command_sees_through_quotes_too() -> None:
+    """However the user wrote the rule, and an allowing one takes no shell operator."""
+    for key, line, held in [
         ("run_command(command=git push*)", "git push x", True),
         ("run_command(command=git push*)", "ls; 'git' push x", True),
         ("run_*(command=git push*)", "cat <<X", True),
         ("run_*(command=git push*)", "git status", False),
-    ],
-)
-def test_a_pattern_for_a_whole_command_sees_through_quotes_too(
-    key: str, line: str, held: bool
-) -> None:
-    """However the user wrote the rule, and an allowing one takes no shell operator."""
-    assert (decide(COMMAND, {"command": line}, policy(**{key: "deny"})).decision == "deny") is held
-    assert decide(
-        COMMAND, {"command": "a; b"}, policy(**{"run_*(command=*)": "allow"})
-    ).decision == ("confirm")
+    ]:
+        assert (
+            decide(COMMAND, {"command": line}, policy(**{key: "deny"})).decision == "deny"
+        ) is held
+        assert decide(
+            COMMAND, {"command": "a; b"}, policy(**{"run_*(command=*)": "allow"})
+        ).decision == ("confirm")
 
 
 LINES = st.text("git psuh;&|$(){}<>`'\"\\\n", max_size=20)
@@ -259,25 +247,26 @@ def test_no_line_with_an_operator_is_allowed_by_its_beginning(line: str) -> None
         assert not set(unquoted) & set(";&|$(){}<>`\\\n*?[]#!'\"")
 
 
-@pytest.mark.parametrize(
-    "args", [{"path": [[[["x"]]] * 3]}, {"path": 10**5000}, {"path": "a/" * 5000}]
-)
-def test_what_can_not_be_looked_at_is_taken_for_the_worse(args: dict[str, Any]) -> None:
+def test_what_can_not_be_looked_at_is_taken_for_the_worse() -> None:
     """A denial holds, a permission does not."""
-    for _ in range(30):
-        args = {"path": [args["path"]]} if isinstance(args["path"], list) else args
+    args: Any
+    for args in [{"path": [[[["x"]]] * 3]}, {"path": 10**5000}, {"path": "a/" * 5000}]:
+        deep = args
+        for _ in range(30):
+            deep = {"path": [deep["path"]]} if isinstance(deep["path"], list) else deep
 
-    assert decide(EDITOR, args, policy(**{"*(path=x/**)": "deny"})).decision == "deny"
-    rules = policy(**{"*(path=**)": "allow", "*": "confirm"})
-    assert decide(EDITOR, args, rules).decision == "confirm"
+        assert decide(EDITOR, deep, policy(**{"*(path=x/**)": "deny"})).decision == "deny"
+        rules = policy(**{"*(path=**)": "allow", "*": "confirm"})
+        assert decide(EDITOR, deep, rules).decision == "confirm"
 
 
 # --- Which arguments fit a pattern for sure, and which may.
 
 
-@pytest.mark.parametrize(
-    ("glob", "value"),
-    [
+def test_what_may_be_meant_may_fit() -> None:
+    """As text or as a path; one that is absolute or leads out may lead back in."""
+    value: Any
+    for glob, value in [
         ("secrets/**", "secrets/a"),
         ("secrets/**", "./secrets//a/b"),
         ("secrets/**", "src/../secrets/a"),
@@ -300,31 +289,27 @@ def test_what_can_not_be_looked_at_is_taken_for_the_worse(args: dict[str, Any]) 
         ("null", None),
         ("[[]]", []),
         ("caf\u00e9", "CAFE\u0301"),
-    ],
-)
-def test_what_may_be_meant_may_fit(glob: str, value: Any) -> None:
-    """As text or as a path; one that is absolute or leads out may lead back in."""
-    assert may_fit(value, glob)
+    ]:
+        assert may_fit(value, glob)
 
 
-@pytest.mark.parametrize(
-    ("glob", "value"),
-    [
+def test_what_is_something_else_does_not_fit() -> None:
+    """A denial of one folder does not forbid the others."""
+    value: Any
+    for glob, value in [
         ("secrets/**", "src/a"),
         ("secrets/**", "src/secrets/a"),
         ("secrets/**", "secretsX"),
         ("1*", 2),
         ("x", []),
-    ],
-)
-def test_what_is_something_else_does_not_fit(glob: str, value: Any) -> None:
-    """A denial of one folder does not forbid the others."""
-    assert not may_fit(value, glob)
+    ]:
+        assert not may_fit(value, glob)
 
 
-@pytest.mark.parametrize(
-    ("name", "glob", "value", "fits"),
-    [
+def test_only_what_stays_inside_fits_surely() -> None:
+    """All that a list holds must fit, a path without leaving the folder."""
+    value: Any
+    for name, glob, value, fits in [
         ("path", "src/**", "src/a.py", True),
         ("path", "src/**", "./src//b/../a.py", True),
         ("path", "src/**", "src/../secrets/a", False),
@@ -345,25 +330,21 @@ def test_what_is_something_else_does_not_fit(glob: str, value: Any) -> None:
         ("amount", "1?", 10, True),
         ("amount", "1?", 1000, False),
         ("text", "a*", "a/../b", True),
-    ],
-)
-def test_only_what_stays_inside_fits_surely(name: str, glob: str, value: Any, fits: bool) -> None:
-    """All that a list holds must fit, a path without leaving the folder."""
-    assert surely_fits(name, value, glob) is fits
+    ]:
+        assert surely_fits(name, value, glob) is fits
 
 
-@pytest.mark.parametrize(
-    ("args", "expected"),
-    [({"a": 1}, 1), ({}, "x")],
-)
-def test_an_argument_that_was_left_out_has_its_default(args: Any, expected: Any) -> None:
+def test_an_argument_that_was_left_out_has_its_default() -> None:
     """A rule speaks of what the tool will get."""
-    schema = {"properties": {"a": {"default": "x"}, "b": {}, "c": {}}, "required": ["c"]}
+    args: Any
+    expected: Any
+    for args, expected in [({"a": 1}, 1), ({}, "x")]:
+        schema = {"properties": {"a": {"default": "x"}, "b": {}, "c": {}}, "required": ["c"]}
 
-    assert argument(args, schema, "a") == expected
-    assert argument(args, schema, "b") is UNTOLD
-    assert argument(args, schema, "c") is NONE
-    assert argument(args, schema, "d") is NONE
+        assert argument(args, schema, "a") == expected
+        assert argument(args, schema, "b") is UNTOLD
+        assert argument(args, schema, "c") is NONE
+        assert argument(args, schema, "d") is NONE
 
 
 @given(st.text("ab/.~*", max_size=12))
@@ -399,10 +380,11 @@ def shown(**given: Any) -> list[str]:
     return [tool.name for tool in TOOLS_PROFILES if profile_shows(Tools(**given), tool)]
 
 
-@pytest.mark.parametrize("profile", [None, "all"])
-def test_without_a_profile_all_are_shown(profile: str | None) -> None:
+def test_without_a_profile_all_are_shown() -> None:
     """TL-06."""
-    assert shown(profile=profile) == list(EFFECTS)
+    profile: Any
+    for profile in [None, "all"]:
+        assert shown(profile=profile) == list(EFFECTS)
 
 
 def test_read_only_shows_what_changes_nothing() -> None:
@@ -420,20 +402,17 @@ def test_the_librarian_has_exactly_its_four() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("patterns", "expected"),
-    [
+def test_a_profile_of_ones_own_lists_names_or_patterns() -> None:
+    """TL-06."""
+    patterns: Any
+    expected: Any
+    for patterns, expected in [
         (("pay",), ["pay"]),
         (("web_*", "pa?"), ["web_search", "web_search_all", "pay"]),
         (("PAY",), []),
         ((), []),
-    ],
-)
-def test_a_profile_of_ones_own_lists_names_or_patterns(
-    patterns: tuple[str, ...], expected: list[str]
-) -> None:
-    """TL-06."""
-    assert shown(profile="mine", profiles={"mine": patterns}) == expected
+    ]:
+        assert shown(profile="mine", profiles={"mine": patterns}) == expected
 
 
 def test_a_profile_of_ones_own_goes_before_a_built_in_one() -> None:
@@ -441,18 +420,19 @@ def test_a_profile_of_ones_own_goes_before_a_built_in_one() -> None:
     assert shown(profile="read_only", profiles={"read_only": ("pay",)}) == ["pay"]
 
 
-@pytest.mark.parametrize(
-    ("profile", "hint"), [("readonly", "did you mean 'read_only'"), ("mien", "did you mean 'mine'")]
-)
-def test_a_profile_that_is_not_there_is_an_error(profile: str, hint: str) -> None:
+def test_a_profile_that_is_not_there_is_an_error() -> None:
     """It names the nearest and all there are; nothing is shown by accident."""
-    settings = Tools(profile=profile, profiles={"mine": ()})
-    expected = f"{hint}.*There are: all, read_only, librarian_retrieval, mine$"
+    for profile, hint in [
+        ("readonly", "did you mean 'read_only'"),
+        ("mien", "did you mean 'mine'"),
+    ]:
+        settings = Tools(profile=profile, profiles={"mine": ()})
+        expected = f"{hint}.*There are: all, read_only, librarian_retrieval, mine$"
 
-    with pytest.raises(SettingsError, match=expected):
-        check_profile(settings)
-    with pytest.raises(SettingsError):
-        profile_shows(settings, TOOLS_PROFILES[0])
+        with pytest.raises(SettingsError, match=expected):
+            check_profile(settings)
+        with pytest.raises(SettingsError):
+            profile_shows(settings, TOOLS_PROFILES[0])
 
 
 def test_a_profile_can_be_asked_for_by_its_name() -> None:
@@ -473,28 +453,23 @@ def pay(amount: int) -> str:
     return str(amount)
 
 
-@pytest.mark.parametrize(
-    ("key", "said"),
-    [
+def test_a_rule_about_nothing_is_refused() -> None:
+    """A prohibition that is misspelt would hold for nothing, and nobody would know."""
+    for key, said in [
         ("Pay", "there is no tool 'Pay'; did you mean 'pay'?"),
         ("runCommand", "did you mean 'run_command'?"),
         ("str_replace_edtor", "did you mean 'str_replace_editor'?"),
         ("str_replace_edtor(path=secrets/**)", "did you mean 'str_replace_editor'?"),
         ("str_replace_editor(file=secrets/**)", "'str_replace_editor' has no argument 'file'"),
         ("pay(amont=1*)", "'pay' has no argument 'amont'; it has: amount"),
-    ],
-)
-def test_a_rule_about_nothing_is_refused(key: str, said: str) -> None:
-    """A prohibition that is misspelt would hold for nothing, and nobody would know."""
-    with pytest.raises(SettingsError) as error:
-        a_registry([pay]).check(Tools(policy={key: "deny"}))
+    ]:
+        with pytest.raises(SettingsError) as error:
+            a_registry([pay]).check(Tools(policy={key: "deny"}))
 
-    assert said in str(error.value)
+        assert said in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "key", ["pay", "pay(amount=1)", "pay_*", "Pay*", "refund", "mcp__notes__write"]
-)
-def test_a_rule_may_be_about_tools_that_are_not_there(key: str) -> None:
+def test_a_rule_may_be_about_tools_that_are_not_there() -> None:
     """Settings are shared by graphs with other tools."""
-    a_registry([pay]).check(Tools(policy={key: "deny"}))
+    for key in ["pay", "pay(amount=1)", "pay_*", "Pay*", "refund", "mcp__notes__write"]:
+        a_registry([pay]).check(Tools(policy={key: "deny"}))

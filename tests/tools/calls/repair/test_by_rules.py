@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.tools.repair.corpus.offered import TOOLS, never
@@ -14,7 +13,7 @@ from tests.tools.repair.corpus.offered import TOOLS, never
 from daruma.tools.calls import Tool
 from daruma.tools.calls._json_reader import Refused, Repaired
 from daruma.tools.calls._tool import Effect
-from daruma.tools.calls.repair._by_rules import repaired_args, repaired_text
+from daruma.tools.calls.repair._by_rules import repair_args, repair_text
 
 # --- The rules rung: what is repaired, by which rungs, and what is refused with which problem.
 
@@ -30,9 +29,11 @@ def tool(properties: Mapping[str, Any], *required: str, effect: Effect = "none")
 ONE = tool({"a": {"type": "integer"}, "b": {"type": "string"}})
 
 
-@pytest.mark.parametrize(
-    ("raw", "args", "rungs"),
-    [
+def test_each_rung_repairs_and_is_named() -> None:
+    """TL-10: a certain reading is found, and the audit can say how."""
+    args: Any
+    rungs: Any
+    for raw, args, rungs in [
         ('{"a": 1}', {"a": 1}, ()),
         ('```json\n{"a": 1}\n```', {"a": 1}, ("code fence",)),
         ("{'a': 1}", {"a": 1}, ("single quotes",)),
@@ -61,18 +62,13 @@ ONE = tool({"a": {"type": "integer"}, "b": {"type": "string"}})
         ('{"a": 1}<|im_end|>', {"a": 1}, ("end marks",)),
         (" ", {}, ("empty text",)),
         ("nothing", {}, ("empty text",)),
-    ],
-)
-def test_each_rung_repairs_and_is_named(
-    raw: str, args: dict[str, Any], rungs: tuple[str, ...]
-) -> None:
-    """TL-10: a certain reading is found, and the audit can say how."""
-    assert repaired_text(raw, ONE, max_bytes=LIMIT) == Repaired(args, rungs)
+    ]:
+        assert repair_text(raw, ONE, max_bytes=LIMIT) == Repaired(args, rungs)
 
 
-@pytest.mark.parametrize(
-    ("raw", "problem"),
-    [
+def test_what_is_not_certain_is_refused() -> None:
+    """Each refusal says of which kind it is: what was cut off is not to be asked about."""
+    for raw, problem in [
         ("", "invalid_args"),
         ("{}", "invalid_args"),
         ('{"a": 1}{"a": 2}', "invalid_json"),
@@ -99,65 +95,63 @@ def test_each_rung_repairs_and_is_named(
         ("[" * 65 + "]" * 65, "invalid_json"),
         ('{"b": "\ud800"}', "invalid_json"),
         ('{"b": "' + "x" * LIMIT + '"}', "too_large"),
-    ],
-)
-def test_what_is_not_certain_is_refused(raw: str, problem: str) -> None:
-    """Each refusal says of which kind it is: what was cut off is not to be asked about."""
-    given = tool(ONE.parameters["properties"], "a")
+    ]:
+        given = tool(ONE.parameters["properties"], "a")
 
-    found = repaired_text(raw, given, max_bytes=LIMIT)
+        found = repair_text(raw, given, max_bytes=LIMIT)
 
-    assert isinstance(found, Refused)
-    assert found.problem == problem
+        assert isinstance(found, Refused)
+        assert found.problem == problem
 
 
-@pytest.mark.parametrize("effect", ["workspace", "external"])
-def test_only_brackets_may_lack_for_a_tool_that_changes_something(effect: Effect) -> None:
+def test_only_brackets_may_lack_for_a_tool_that_changes_something() -> None:
     """TL-18: with all that the schema knows there, one reading is left, if no more is wrong."""
-    whole = tool({"a": {"type": "string"}}, "a", effect=effect)
-    more = tool({"a": {"type": "string"}, "b": {"type": "string"}}, "a", effect=effect)
+    effect: Any
+    for effect in ["workspace", "external"]:
+        whole = tool({"a": {"type": "string"}}, "a", effect=effect)
+        more = tool({"a": {"type": "string"}, "b": {"type": "string"}}, "a", effect=effect)
 
-    found = repaired_text('{"a": "x"', whole, max_bytes=LIMIT)
-    refused = [
-        repaired_text("{'a': 'x'", whole, max_bytes=LIMIT),
-        repaired_text('{"a": "x"', more, max_bytes=LIMIT),
-    ]
+        found = repair_text('{"a": "x"', whole, max_bytes=LIMIT)
+        refused = [
+            repair_text("{'a': 'x'", whole, max_bytes=LIMIT),
+            repair_text('{"a": "x"', more, max_bytes=LIMIT),
+        ]
 
-    assert found == Repaired({"a": "x"}, ("missing closing brackets",))
-    for each in refused:
-        assert isinstance(each, Refused)
-        assert each.problem == "cut_off"
-        assert "was cut off: give the call again, with less in it" in each.reason
+        assert found == Repaired({"a": "x"}, ("missing closing brackets",))
+        for each in refused:
+            assert isinstance(each, Refused)
+            assert each.problem == "cut_off"
+            assert "was cut off: give the call again, with less in it" in each.reason
 
 
 INNER = {"type": "object", "properties": {"c": {"type": "string"}}, "additionalProperties": False}
 
 
-@pytest.mark.parametrize(
-    ("raw", "closed"),
-    [
+def test_a_bracket_that_may_lack_elsewhere_is_not_added() -> None:
+    """What stands in an object within may belong to the one around it; a list may go on."""
+    for raw, closed in [
         ('{"a": "x", "o": {"c": "y"}', True),
         ('{"a": "x", "o": {"c": "y"', True),
         ('{"o": {"c": "y"}', False),
         ('{"a": "x", "o": {"c": "y"}, "l": ["z"', False),
-    ],
-)
-def test_a_bracket_that_may_lack_elsewhere_is_not_added(raw: str, closed: bool) -> None:
-    """What stands in an object within may belong to the one around it; a list may go on."""
-    known = {"a": {"type": "string"}, "o": INNER} | ({"l": LIST} if '"l"' in raw else {})
+    ]:
+        known = {"a": {"type": "string"}, "o": INNER} | ({"l": LIST} if '"l"' in raw else {})
 
-    found = repaired_text(raw, tool(known), max_bytes=LIMIT)
+        found = repair_text(raw, tool(known), max_bytes=LIMIT)
 
-    assert isinstance(found, Repaired) is closed
+        assert isinstance(found, Repaired) is closed
 
 
 INTEGER = {"type": "integer"}
 LIST = {"type": "array", "items": {"type": "string"}}
 
 
-@pytest.mark.parametrize(
-    ("schema", "given", "wanted"),
-    [
+def test_a_value_becomes_its_type_where_nothing_is_lost() -> None:
+    """TL-10: and it stays as it is where the schema takes it as it is."""
+    schema: Any
+    given: Any
+    wanted: Any
+    for schema, given, wanted in [
         (INTEGER, "3", 3),
         (INTEGER, "3.0", 3),
         (INTEGER, 3.0, 3),
@@ -174,24 +168,21 @@ LIST = {"type": "array", "items": {"type": "string"}}
         ({"type": "object"}, '{"x": [1]}', {"x": [1]}),
         ({"enum": ["low", "high"]}, "LOW", "low"),
         ({"$ref": "#/$defs/Whole"}, "3", 3),
-    ],
-)
-def test_a_value_becomes_its_type_where_nothing_is_lost(
-    schema: dict[str, Any], given: Any, wanted: Any
-) -> None:
-    """TL-10: and it stays as it is where the schema takes it as it is."""
-    act = tool({"k": schema})
-    act = Tool("act", "", {**act.parameters, "$defs": {"Whole": INTEGER}}, never)
+    ]:
+        act = tool({"k": schema})
+        act = Tool("act", "", {**act.parameters, "$defs": {"Whole": INTEGER}}, never)
 
-    found = repaired_args({"k": given}, act)
+        found = repair_args({"k": given}, act)
 
-    assert isinstance(found, Repaired)
-    assert (found.args, type(found.args["k"])) == ({"k": wanted}, type(wanted))
+        assert isinstance(found, Repaired)
+        assert (found.args, type(found.args["k"])) == ({"k": wanted}, type(wanted))
 
 
-@pytest.mark.parametrize(
-    ("schema", "given"),
-    [
+def test_a_value_with_two_meanings_is_refused() -> None:
+    """Zeros, separators and other types' words may mean something."""
+    schema: Any
+    given: Any
+    for schema, given in [
         (INTEGER, "007"),
         (INTEGER, "1,000"),
         (INTEGER, "3.5"),
@@ -208,34 +199,28 @@ def test_a_value_becomes_its_type_where_nothing_is_lost(
         ({"type": "object"}, "[1]"),
         ({"anyOf": [INTEGER, {"type": "boolean"}, {"type": "string", "pattern": "x"}]}, "3"),
         ({"anyOf": [{"type": "array", "items": INTEGER}, INTEGER]}, "3"),
-    ],
-)
-def test_a_value_with_two_meanings_is_refused(schema: dict[str, Any], given: Any) -> None:
-    """Zeros, separators and other types' words may mean something."""
-    found = repaired_args({"k": given}, tool({"k": schema}, "k"))
+    ]:
+        found = repair_args({"k": given}, tool({"k": schema}, "k"))
 
-    assert isinstance(found, Refused)
-    assert found.problem == "invalid_args"
+        assert isinstance(found, Refused)
+        assert found.problem == "invalid_args"
 
 
-@pytest.mark.parametrize(
-    ("args", "wanted"),
-    [
+def test_a_key_is_renamed_only_without_a_rival() -> None:
+    """TL-10: case and separators are spelling; anything else is another key, and never dropped."""
+    args: Any
+    wanted: Any
+    for args, wanted in [
         ({"maxResults": 1}, {"max_results": 1}),
         ({"max-results": 1, "Path": "x"}, {"max_results": 1, "path": "x"}),
         ({"maxResults": 1, "MAX_RESULTS": 1}, None),
         ({"maxResults": 1, "max_results": 1}, None),
         ({"results": 1}, None),
         ({"path": "x", "why": "because"}, None),
-    ],
-)
-def test_a_key_is_renamed_only_without_a_rival(
-    args: dict[str, Any], wanted: dict[str, Any] | None
-) -> None:
-    """TL-10: case and separators are spelling; anything else is another key, and never dropped."""
-    found = repaired_args(args, tool({"max_results": INTEGER, "path": {"type": "string"}}))
+    ]:
+        found = repair_args(args, tool({"max_results": INTEGER, "path": {"type": "string"}}))
 
-    assert (found.args if isinstance(found, Repaired) else None) == wanted
+        assert (found.args if isinstance(found, Repaired) else None) == wanted
 
 
 def open_to(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -249,16 +234,16 @@ def test_a_mended_text_has_no_unknown_keys() -> None:
     unsaid = Tool("act", "", {"type": "object", "properties": {"a": INTEGER}, **either}, never)
     act = Tool("act", "", open_to({"a": INTEGER}), never)
 
-    assert isinstance(repaired_text("{'a': 1, 'z': 2}", unsaid, max_bytes=LIMIT), Refused)
-    assert repaired_text('{"a": 1, "z": 2}', act, max_bytes=LIMIT) == Repaired({"a": 1, "z": 2}, ())
+    assert isinstance(repair_text("{'a': 1, 'z': 2}", unsaid, max_bytes=LIMIT), Refused)
+    assert repair_text('{"a": 1, "z": 2}', act, max_bytes=LIMIT) == Repaired({"a": 1, "z": 2}, ())
 
 
 def test_a_value_in_parentheses_is_no_list() -> None:
     """In Python it takes a comma to be one."""
     act = tool({"k": LIST})
 
-    assert isinstance(repaired_text('{"k": ("x")}', act, max_bytes=LIMIT), Refused)
-    assert repaired_text('{"k": ("x",)}', act, max_bytes=LIMIT) == Repaired(
+    assert isinstance(repair_text('{"k": ("x")}', act, max_bytes=LIMIT), Refused)
+    assert repair_text('{"k": ("x",)}', act, max_bytes=LIMIT) == Repaired(
         {"k": ["x"]}, ("trailing comma", "python literals")
     )
 
@@ -268,19 +253,19 @@ def test_rivals_stay_as_they_are_where_other_keys_are_allowed() -> None:
     act = Tool("act", "", open_to({"max_results": INTEGER}), never)
     args = {"maxResults": 1, "MAX_RESULTS": 2}
 
-    assert repaired_args(args, act) == Repaired(args, ())
+    assert repair_args(args, act) == Repaired(args, ())
 
 
 def test_a_wrapper_that_is_an_argument_stays() -> None:
     """A tool may have an argument called ``input``."""
     act = tool({"input": {"type": "object"}})
 
-    assert repaired_args({"input": {"a": 1}}, act) == Repaired({"input": {"a": 1}}, ())
+    assert repair_args({"input": {"a": 1}}, act) == Repaired({"input": {"a": 1}}, ())
 
 
 def test_a_call_of_another_tool_inside_is_refused() -> None:
     """The name says that these arguments were for something else."""
-    found = repaired_args({"name": "other", "arguments": {"a": 1}}, ONE)
+    found = repair_args({"name": "other", "arguments": {"a": 1}}, ONE)
 
     assert isinstance(found, Refused)
     assert "other" in found.reason
@@ -292,14 +277,14 @@ def test_deep_arguments_are_refused() -> None:
     for _ in range(900):
         deep = {"a": deep}
 
-    assert isinstance(repaired_args(deep, tool({"a": {"type": "object"}})), Refused)
+    assert isinstance(repair_args(deep, tool({"a": {"type": "object"}})), Refused)
 
 
 def test_a_schema_that_can_not_be_read_repairs_nothing() -> None:
     """Nothing could be checked against it."""
     broken = Tool("act", "", {"type": "object", "properties": {"a": {"$ref": "#/x"}}}, never)
 
-    found = repaired_args({"a": 1}, broken)
+    found = repair_args({"a": 1}, broken)
 
     assert isinstance(found, Refused)
 
@@ -308,16 +293,16 @@ PIECES = ["[", "{", '"', "'", "\\", '{"a":', "{}", '{"a":1}', "/*", "//", "#", "
 PIECES += ["a ", '"""', "[1,", "(", "<|a|>", '{"a":1 ', "\n", "\\u0000", '{"b":"x"', "\\d", "- "]
 
 
-@pytest.mark.parametrize("piece", PIECES)
-def test_a_large_and_hopeless_text_takes_no_time(piece: str) -> None:
+def test_a_large_and_hopeless_text_takes_no_time() -> None:
     """256 KB of anything is refused or read in a moment; ten times the usual is allowed for."""
-    text = piece * (262_144 // len(piece))
-    started = time.process_time()
+    for piece in PIECES:
+        text = piece * (262_144 // len(piece))
+        started = time.process_time()
 
-    for each in (text, '{"b": "' + text, '{"b": "' + text + '"}', '{"b": [' + text):
-        repaired_text(each, ONE, max_bytes=LIMIT)
+        for each in (text, '{"b": "' + text, '{"b": "' + text + '"}', '{"b": [' + text):
+            repair_text(each, ONE, max_bytes=LIMIT)
 
-    assert time.process_time() - started < 10
+        assert time.process_time() - started < 10
 
 
 def test_tools_of_the_corpus_have_the_schemas_that_pydantic_writes() -> None:
@@ -435,7 +420,7 @@ def test_damaged_structure_is_refused_or_mended_as_meant(data: st.DataObject) ->
     text = data.draw(damages(text))
     assume(text.strip() and not _is_json(text))
 
-    found = repaired_text(text, tool, max_bytes=300_000)
+    found = repair_text(text, tool, max_bytes=300_000)
 
     assert isinstance(found, Refused) or dumped(found.args) == dumped(meant), (text, found)
 
@@ -447,8 +432,8 @@ def test_what_fits_is_left_as_it_is(data: st.DataObject) -> None:
     schema, meant = data.draw(objects())
     tool = Tool("act", "", schema, never)
 
-    found = repaired_text(json.dumps(meant), tool, max_bytes=300_000)
-    same = repaired_args(meant, tool)
+    found = repair_text(json.dumps(meant), tool, max_bytes=300_000)
+    same = repair_args(meant, tool)
 
     assume(not {"arguments", "name"} & meant.keys())
     assert isinstance(found, Repaired)
@@ -462,7 +447,7 @@ def test_any_text_has_an_outcome(text: str) -> None:
     """Whatever a model writes, nothing is raised."""
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
 
-    found = repaired_text(text, Tool("act", "", schema, never), max_bytes=300_000)
+    found = repair_text(text, Tool("act", "", schema, never), max_bytes=300_000)
 
     assert isinstance(found, (Repaired, Refused))
 

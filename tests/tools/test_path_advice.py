@@ -9,8 +9,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from tests.parts import a_call
 
 from daruma.state.calls import ToolTask
-from daruma.tools.calls import advise_paths, candidate_paths
-from daruma.tools.calls._path_advice import MOST, MOST_SHOWN
+from daruma.tools.editor_tool import MOST_PATHS, MOST_SHOWN, advise_paths, candidate_paths
 from daruma.tools.errors import FileMissing, FileUnavailable, ToolError
 
 MISSING = FileMissing("a.py: no such file or directory: list the directory to see what is there")
@@ -97,9 +96,11 @@ MESSAGES: list[AnyMessage] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("path", "paths"),
-    [
+def test_whole_components_from_the_end_are_a_tail() -> None:
+    """CX-06: in the forms that models give; only what a tool has shown counts."""
+    path: Any
+    paths: Any
+    for path, paths in [
         ("a.py", {"src/pkg/a.py", "lib/a.py"}),
         ("pkg/a.py", {"src/pkg/a.py"}),
         ("./pkg/a.py", {"src/pkg/a.py"}),
@@ -127,14 +128,11 @@ MESSAGES: list[AnyMessage] = [
         ("/", set()),
         ("x" * 301, set()),
         (3, set()),
-    ],
-)
-def test_whole_components_from_the_end_are_a_tail(path: object, paths: set[str]) -> None:
-    """CX-06: in the forms that models give; only what a tool has shown counts."""
-    found = set(candidate_paths(edit(path), MESSAGES))
+    ]:
+        found = set(candidate_paths(edit(path), MESSAGES))
 
-    assert paths <= found
-    assert all(" " in each or each.startswith(("a/", "b/")) for each in found - paths)
+        assert paths <= found
+        assert all(" " in each or each.startswith(("a/", "b/")) for each in found - paths)
 
 
 def test_only_the_editor_is_advised() -> None:
@@ -148,7 +146,7 @@ def test_what_was_shown_last_comes_first_and_no_more_than_some() -> None:
 
     found = candidate_paths(edit("a.py"), many)
 
-    assert len(found) == MOST
+    assert len(found) == MOST_PATHS
     assert found[0] == "d49/a.py"
 
 

@@ -1,10 +1,10 @@
 """What a person agreed to of an MCP tool, and what is asked about again (SE-06)."""
 
-import pytest
+from typing import Any
 
 from daruma.state.settings import PolicyRule
 from daruma.tools.calls import Surroundings, Tool
-from daruma.tools.calls._mcp_pins import pinned, unversioned
+from daruma.tools.calls.policy._policy import check_pin, find_unversioned
 
 SHA = "sha256:" + "a" * 64
 VERSIONED = (
@@ -49,22 +49,22 @@ LOOSE = (
 )
 
 
-@pytest.mark.parametrize("command", VERSIONED)
-def test_a_command_that_names_a_version_is_fine(command: str) -> None:
+def test_a_command_that_names_a_version_is_fine() -> None:
     """SE-06: name and version, or a program that fetches nothing."""
-    assert unversioned(command.split()) == ""
+    for command in VERSIONED:
+        assert find_unversioned(command.split()) == ""
 
 
-@pytest.mark.parametrize(("command", "loose"), LOOSE)
-def test_a_command_that_names_none_is_told(command: str, loose: str) -> None:
+def test_a_command_that_names_none_is_told() -> None:
     """SE-06: npx and its kin run what is newest today."""
-    assert unversioned(command.split()) == loose
+    for command, loose in LOOSE:
+        assert find_unversioned(command.split()) == loose
 
 
 def test_a_shell_hides_nothing() -> None:
     """SE-06: what it is given as one word is looked into."""
-    assert unversioned(["sh", "-c", "exec npx -y 'server'"]) == "server"
-    assert unversioned(["cmd", "/c", "npx server@1.2.3"]) == ""
+    assert find_unversioned(["sh", "-c", "exec npx -y 'server'"]) == "server"
+    assert find_unversioned(["cmd", "/c", "npx server@1.2.3"]) == ""
 
 
 async def nothing(_: object, __: Surroundings) -> str:
@@ -90,12 +90,13 @@ CASES: list[tuple[str, Tool, PolicyRule, Tool | None, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "rule", "before", "decision"), [c[1:] for c in CASES])
-def test_a_tool_is_pinned_by_what_ran_before(
-    tool: Tool, rule: PolicyRule, before: Tool | None, decision: str
-) -> None:
+def test_a_tool_is_pinned_by_what_ran_before() -> None:
     """SE-06: whatever the policy allows; the reason is told with it."""
-    found = pinned(tool, rule, before.definition if before else None)
+    tool: Any
+    rule: Any
+    before: Any
+    for tool, rule, before, decision in [c[1:] for c in CASES]:
+        found = check_pin(tool, rule, before.definition if before else None)
 
-    assert found.decision == decision
-    assert bool(found.reason) == (decision != rule.decision)
+        assert found.decision == decision
+        assert bool(found.reason) == (decision != rule.decision)
