@@ -61,19 +61,20 @@ FROM (
 ) AS bounded
 """
 _COUNT: Final = """
-SELECT greatest((
+WITH known AS MATERIALIZED (
+    SELECT word, share * %(every)s AS having FROM pg_stats, unnest(
+        most_common_elems::text::text[], most_common_elem_freqs
+    ) AS common (word, share)
+    WHERE %(every)s >= %(most)s AND schemaname = current_schema() AND tablename = 'daruma_items'
+    AND attname = 'words' AND word = ANY(%(words)s)
+)
+SELECT CASE WHEN known.having >= %(most)s THEN known.having ELSE (
     SELECT count(*) FROM (
         SELECT FROM daruma_items WHERE words @@ asked.query LIMIT %(most)s
     ) AS bounded
-), %(every)s * (
-    SELECT share FROM pg_stats, unnest(most_common_elems::text::text[],
-        most_common_elem_freqs) AS known (word, share)
-    WHERE schemaname = current_schema() AND tablename = 'daruma_items' AND attname = 'words'
-    AND known.word = asked.word AND %(every)s >= %(most)s
-)) AS having
+) END AS having
 FROM unnest(%(queries)s::text[]::tsquery[], %(words)s::text[]) WITH ORDINALITY
-    AS asked (query, word, place)
-ORDER BY place
+    AS asked (query, word, place) LEFT JOIN known USING (word) ORDER BY place
 """
 """Counted up to a bound; where there are many items, statistics know how many have common words."""
 
