@@ -49,9 +49,9 @@ from daruma.tools.text import BY_CHANCE, WORDS_ONLY, Way, fuse_rankings, rarity
 # what is found first. So ``ts_rank`` is asked for each word alone, and weighed. No statement reads
 # more than a bounded number of items, however many there are (EV-05).
 
-CANDIDATES: Final = 1000
+CANDIDATES: Final = 500
 """Items with rare words that are ranked for one query; a word that more items have is common."""
-_OF_COMMON: Final = 300
+_OF_COMMON: Final = 100
 """Items that are ranked because they have several of the common words."""
 
 _BENEATH: Final = """
@@ -61,30 +61,29 @@ FROM (
 ) AS bounded
 """
 _COUNT: Final = """
-SELECT greatest((
+WITH known AS MATERIALIZED (
+    SELECT word, share * %(every)s AS having FROM pg_stats, unnest(
+        most_common_elems::text::text[], most_common_elem_freqs
+    ) AS common (word, share)
+    WHERE %(every)s >= %(most)s AND schemaname = current_schema() AND tablename = 'daruma_items'
+    AND attname = 'words' AND word = ANY(%(words)s)
+)
+SELECT CASE WHEN known.having >= %(most)s THEN known.having ELSE (
     SELECT count(*) FROM (
         SELECT FROM daruma_items WHERE words @@ asked.query LIMIT %(most)s
     ) AS bounded
-), %(every)s * (
-    SELECT share FROM pg_stats, unnest(most_common_elems::text::text[],
-        most_common_elem_freqs) AS known (word, share)
-    WHERE schemaname = current_schema() AND tablename = 'daruma_items' AND attname = 'words'
-    AND known.word = asked.word AND %(every)s >= %(most)s
-)) AS having
+) END AS having
 FROM unnest(%(queries)s::text[]::tsquery[], %(words)s::text[]) WITH ORDINALITY
-    AS asked (query, word, place)
-ORDER BY place
+    AS asked (query, word, place) LEFT JOIN known USING (word) ORDER BY place
 """
 """Counted up to a bound; where there are many items, statistics know how many have common words."""
 
 _FOUND: Final = """
 WITH candidates AS MATERIALIZED (
-    SELECT DISTINCT * FROM (
-        SELECT item.* FROM unnest(%(queries)s::text[]::tsquery[]) AS asked (query), LATERAL (
-            SELECT id, words || '' AS words, length FROM daruma_items
-            WHERE words @@ asked.query LIMIT %(bound)s
-        ) AS item LIMIT %(room)s
-    ) AS found
+    SELECT item.* FROM unnest(%(queries)s::text[]::tsquery[]) AS asked (query), LATERAL (
+        SELECT id, words || '' AS words, length FROM daruma_items WHERE words @@ asked.query
+        LIMIT %(room)s
+    ) AS item LIMIT %(room)s
 )
 SELECT id, (
     SELECT sum(worth * ts_rank('{1,1,1,1}', words, word))
@@ -137,7 +136,6 @@ async def best_by_words(
     worth = [rarity(count, max(every, count)) for count in having]
     values = {
         "queries": [all_of([among, each]) for each in _candidates(words, having)],
-        "bound": max(most, CANDIDATES),
         "room": max(most, CANDIDATES) + _OF_COMMON,
         "words": [quoted(word) for word in words],
         "worth": worth,
@@ -153,7 +151,7 @@ def _candidates(words: Sequence[str], having: Sequence[int]) -> list[str]:
 
     First any of the rare words: of the rarest, those that few enough items have together. Then all
     of the common words, then all but the most common, and so on: to look for any of them would read
-    nearly all that there is.
+    nearly all that there is. No item fits two of them.
     """
     order = sorted(
         (count, quoted(word)) for word, count in zip(words, having, strict=True) if count
@@ -161,8 +159,12 @@ def _candidates(words: Sequence[str], having: Sequence[int]) -> list[str]:
     used = list(accumulate(count for count, _ in order))
     rare = [word for (_, word), sum_ in zip(order, used, strict=True) if sum_ <= CANDIDATES]
     common = [word for _, word in order[len(rare) :]]
-    ladder = [all_of(common[:most]) for most in range(len(common), 0, -1)]
-    return [either(rare), *ladder] if rare else ladder
+    rungs = [
+        [*common[:most], *(f"!{each}" for each in common[most : most + 1])]
+        for most in range(len(common), 0, -1)
+    ]
+    without = [f"!({either(rare)})"] if rare else []
+    return [either(rare)] * bool(rare) + [all_of([*rung, *without]) for rung in rungs]
 
 
 # --- Finding items by what they mean: their vectors, made when they are put.
