@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from langchain_core.messages import AnyMessage, HumanMessage
 
 from daruma.state.channels import State, Update
-from daruma.state.lessons import Recalled
 from daruma.state.events import task_started
 from daruma.state.failure import Failure
-from daruma.state.lessons import Lessons
+from daruma.state.lessons import Lessons, Recalled
 from daruma.state.messages import is_request
 from daruma.state.mode import split_prefix
 from daruma.state.settings import Settings

@@ -6,10 +6,10 @@ from langchain_core.messages import HumanMessage
 
 from daruma.state import plan as phases
 from daruma.state.channels import State, Update
-from daruma.state.lessons import Recalled
 from daruma.state.errors import CutOff, DarumaError
 from daruma.state.events import Event, MemberCompleted
 from daruma.state.failure import Code, Failure
+from daruma.state.lessons import Recalled
 from daruma.state.plan import Assignment, Phase, Plan, Report
 from daruma.state.savepoint import Savepoint, savepoint_id
 from daruma.state.task import Task

@@ -8,8 +8,7 @@ from typing import Final, Literal
 from langchain_core.messages import AnyMessage, HumanMessage
 
 from daruma.state.channels import State
-from daruma.state.lessons import Recalled, Remembered
-from daruma.state.lessons import KnownPitfall, Lessons, Place
+from daruma.state.lessons import KnownPitfall, Lessons, Place, Recalled, Remembered
 from daruma.state.mode import KEEP_WORKING
 from daruma.state.settings import PromptPiece
 from daruma.state.text import printable_line

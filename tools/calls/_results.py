@@ -11,9 +11,8 @@ from unicodedata import category
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from daruma.state.calls import ToolTask
+from daruma.state.calls import UNCHANGED, ToolTask
 from daruma.state.messages import growing
-from daruma.state.calls import UNCHANGED
 from daruma.state.text import REFERENCE, left_out
 
 # --- The one answer that every tool call gets, whatever became of it (TL-03).

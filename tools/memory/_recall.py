@@ -6,8 +6,8 @@ from typing import Final
 
 from langgraph.store.base import BaseStore
 
-from daruma.state.lessons import Recalled, Remembered
 from daruma.state.events import Event, MemoryRecalled
+from daruma.state.lessons import Recalled, Remembered
 from daruma.state.settings import Memory
 from daruma.state.task import Task
 from daruma.tools.memory._memories import Memories
