@@ -135,6 +135,7 @@ UNCLEAR = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("does", UNCLEAR.values(), ids=UNCLEAR)
 @pytest.mark.parametrize("required", [None, "landlock"])
 async def test_a_failure_that_says_nothing_clear_is_no_step_down(
@@ -302,19 +303,13 @@ def expected(level: Level) -> set[str]:
     return known.get(level, set())
 
 
-@pytest.mark.parametrize("attempt", WORDS)
 @pytest.mark.parametrize("level", LEVELS)
-def test_an_attempt_is_stopped_or_known_to_come_through(level: Level, attempt: str) -> None:
+def test_an_attempt_is_stopped_or_known_to_come_through_and_told(level: Level) -> None:
     """SA-01: seen from the outside; what none shows is that every attempt is a real one."""
-    assert (attempt in reached_at(level)) == (attempt in expected(level))
-
-
-@pytest.mark.parametrize("level", CONFINED)
-def test_what_comes_through_is_told(level: Level) -> None:
-    """SA-01: which level covers what is derived from the proof."""
-    words = {WORDS[name] for name in expected(level)} | DISKS[level]
-
-    assert set(sandbox_at(level).not_covered) == words
+    assert reached_at(level) == expected(level)
+    if level in CONFINED:  # which level covers what is derived from the proof
+        words = {WORDS[name] for name in expected(level)} | DISKS[level]
+        assert set(sandbox_at(level).not_covered) == words
 
 
 @pytest.mark.parametrize("level", CONFINED)
@@ -348,6 +343,7 @@ def test_a_mechanism_that_can_not_start_says_why() -> None:
         asyncio.run(proved(broken, network=False))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["h", "h" * 120])
 @pytest.mark.parametrize("level", LEVELS)
 def test_nothing_is_left_in_the_home_folder(
