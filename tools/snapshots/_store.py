@@ -374,9 +374,10 @@ class Store:
         many of them are committed: see "WAL-Index Header" in SQLite's documentation.
         """
         with suppress(OSError, struct.error):
-            head = Path(f"{self.path}-shm").read_bytes()[14:20]
-            page, committed = struct.unpack("=HI", head)
-            os.truncate(f"{self.path}-wal", 32 + committed * (24 + page))
+            head = Path(f"{self.path}-shm").read_bytes()[12:20]
+            is_made, page, committed = struct.unpack("=BxHI", head)
+            if is_made:  # else nobody has read the log yet, and what is committed is not known
+                os.truncate(f"{self.path}-wal", 32 + committed * (24 + page))
 
     def _open(self) -> sqlite3.Connection:
         with explained_opening(self.path):
