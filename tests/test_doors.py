@@ -24,7 +24,7 @@ ENTRIES = {
 MOST = {"modules": 291, "lines": 73_000, "modules with one importer": 54, "names at a door": 90}
 """The house is to shrink: who makes it smaller lowers these."""
 
-PRIVATE_OF_OTHERS = 34
+PRIVATE_OF_OTHERS = 10
 """Private names of dependencies outside of ``graph/fast_path.py``, which alone is to have some."""
 
 
