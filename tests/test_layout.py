@@ -69,7 +69,7 @@ FLOORS = {
         (
             *("context", "provider_messages", "tokens", "window"),
             *("checks", "exit_codes", "reports", "rollback", "verification"),
-            *("belongings", "continuity", "evolution", "recovery", "team"),
+            *("continuity", "evolution", "recovery", "team"),
         ),
     ),
     "graph": (("run",), ("build",), ("studio", "workers"), ("command_line",)),

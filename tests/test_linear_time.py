@@ -22,7 +22,7 @@ from daruma.tools.calls.repair._json_text import check_prose
 from daruma.tools.checks import commands_for, plugins_to_load
 from daruma.tools.commands._command import last_lines
 from daruma.tools.continuity._continuation import strip_courtesy
-from daruma.tools.evolution._setbacks import telling_line
+from daruma.tools.evolution._reflector import telling_line
 from daruma.tools.reports import about_tests, collected, findings
 from daruma.tools.skills import SkillRefused, described
 from daruma.tools.snapshots._ignore import Patterns, lines_of

@@ -11,16 +11,14 @@ from daruma._doors import open_late
 from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:
-    from daruma.graph.middleware._failover import Failover
     from daruma.graph.middleware._gate import Gate
-    from daruma.graph.middleware._repair_ladder import RepairLadder
+    from daruma.graph.middleware._model_calls import Failover, RepairLadder
 else:
     _opened = open_late(
         __name__,
         {
-            "_failover": "Failover",
             "_gate": "Gate",
-            "_repair_ladder": "RepairLadder",
+            "_model_calls": "Failover RepairLadder",
         },
     )
 

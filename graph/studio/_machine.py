@@ -1,14 +1,16 @@
-"""The compiled graph as the development server runs it."""
+"""What an inbox replies, and whom a reply goes to that names no question."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+import json
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import Context
-from dataclasses import replace
-from typing import Any, Final, Self
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, Literal, Self
 
 from langchain_core.messages import AnyMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import override
 
 from daruma.graph.errors import closing
@@ -17,9 +19,8 @@ from daruma.graph.requests import open_questions, thread_id_of
 from daruma.graph.run import Machine
 from daruma.graph.storage import replies_of
 from daruma.graph.studio._demo_model import ashown
-from daruma.graph.studio._inbox import Sent, addressed, by_ids
 from daruma.state.errors import DarumaError
-from daruma.state.interrupts import ReplyRefused
+from daruma.state.interrupts import ReplyRefused, is_question, read_reply
 from daruma.state.settings import (
     Settings,
     SettingsError,
@@ -28,6 +29,256 @@ from daruma.state.settings import (
     name_changes,
 )
 from daruma.tools.calls import results_for_unanswered
+
+# --- Reading what an inbox replies: LangChain's decisions, turned into the reply that a question
+# has.
+#
+# An inbox names nothing of what it decides on: its decisions stand in the order of the requests.
+# What they are about is taken from the question itself, so the ids and digests are those that were
+# shown.
+
+
+class _Decision(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Approve(_Decision):
+    type: Literal["approve"]
+
+
+class Reject(_Decision):
+    type: Literal["reject"]
+    message: str | None = None
+
+
+class Respond(_Decision):
+    type: Literal["respond"]
+    message: str = Field(pattern=r"\S")
+
+
+class Action(_Decision):
+    name: str
+    args: dict[str, Any]
+
+
+class Edit(_Decision):
+    type: Literal["edit"]
+    edited_action: Action
+
+
+Decision = Annotated[Approve | Reject | Respond | Edit, Field(discriminator="type")]
+_DECISIONS: Final = TypeAdapter(list[Decision])
+_FORM: Final = '{"decisions": [{"type": "approve"}]}, one for each request, in their order'
+
+
+def is_of_an_inbox(reply: object) -> bool:
+    """Whether a reply has the form of an inbox: decisions that have a ``type``."""
+    decisions = reply.get("decisions") if isinstance(reply, Mapping) else None
+    if not isinstance(decisions, Sequence) or isinstance(decisions, str):
+        return False
+    return any(isinstance(each, Mapping) and "type" in each for each in decisions)
+
+
+def from_inbox(question: Mapping[str, Any], reply: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the reply that decisions of an inbox come to.
+
+    Raises :class:`~daruma.state.interrupts.ReplyRefused`: for decisions that are none, that are
+    more or fewer than the requests, or that the question does not allow.
+    """
+    try:
+        decisions = _DECISIONS.validate_python(reply["decisions"])
+    except ValidationError:
+        raise ReplyRefused(f"a reply of an inbox has the form {_FORM}") from None
+    requests = question.get("action_requests", ())
+    if len(reply) > 1 or len(decisions) != len(requests):
+        raise ReplyRefused(
+            f"{len(requests)} decisions are asked for, and {len(decisions)} were given: {_FORM}"
+        )
+    for decision, request in zip(decisions, requests, strict=True):
+        _check(decision, request, question)
+    return _REPLIES[question["type"]](question, decisions)
+
+
+def _check(decision: Decision, request: Mapping[str, Any], question: Mapping[str, Any]) -> None:
+    allowed = {
+        each["action_name"]: each["allowed_decisions"] for each in question["review_configs"]
+    }[request["name"]]
+    if decision.type not in allowed:
+        raise ReplyRefused(f"{request['name']} can be decided by {', '.join(allowed)}")
+    if isinstance(decision, Edit) and decision.edited_action.name != request["name"]:
+        raise ReplyRefused(
+            f"an edit keeps to {request['name']!r}, and does not make it another action"
+        )
+
+
+def _edited(decision: Edit, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return edited values; forms give text back for what was none."""
+    shown = request["args"]
+    return {
+        name: _as_before(value, shown.get(name, value))
+        for name, value in decision.edited_action.args.items()
+    }
+
+
+def _as_before(value: Any, shown: Any) -> Any:
+    if not isinstance(value, str) or isinstance(shown, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _to_a_plan(question: Mapping[str, Any], decisions: Sequence[Decision]) -> dict[str, Any]:
+    (decision,) = decisions
+    own = {"spec_review_id": question["spec_review_id"]}
+    if isinstance(decision, Edit):
+        plan = _edited(decision, question["action_requests"][0])
+        return {"decision": "edit", "plan": plan, **own}
+    if isinstance(decision, Reject):
+        return {"decision": "reject", "feedback": decision.message or "", **own}
+    return {"decision": "confirm", **own}
+
+
+def _to_approvals(question: Mapping[str, Any], decisions: Sequence[Decision]) -> dict[str, Any]:
+    asked = zip(question["approvals"], question["action_requests"], decisions, strict=True)
+    return {"decisions": [_to_one(*each) for each in asked]}
+
+
+def _to_one(
+    approval: Mapping[str, Any], request: Mapping[str, Any], decision: Decision
+) -> dict[str, Any]:
+    own = {"approval_id": approval["approval_id"], "digest": approval["digest"]}
+    if isinstance(decision, Edit):
+        return {**own, "decision": "edit", "args": _edited(decision, request)}
+    if isinstance(decision, Reject):
+        return {**own, "decision": "deny", "reason": decision.message or ""}
+    return {**own, "decision": "approve"}
+
+
+def _to_a_recovery(_: Mapping[str, Any], decisions: Sequence[Decision]) -> dict[str, Any]:
+    (decision,) = decisions
+    if isinstance(decision, Respond):
+        return {"decision": "instruct", "text": decision.message}
+    if isinstance(decision, Reject):
+        return {"decision": "deny", "reason": decision.message or ""}
+    return {"decision": "approve"}
+
+
+def _to_a_question(_: Mapping[str, Any], decisions: Sequence[Decision]) -> dict[str, Any]:
+    (decision,) = decisions
+    if isinstance(decision, Edit):
+        return {"answer": decision.edited_action.args.get("answer", "")}
+    return {"answer": decision.message if isinstance(decision, Respond) else ""}
+
+
+_REPLIES: Final[Mapping[str, Callable[[Mapping[str, Any], Sequence[Decision]], dict[str, Any]]]] = {
+    "spec_review_request": _to_a_plan,
+    "approval_request": _to_approvals,
+    "recovery_request": _to_a_recovery,
+    "question": _to_a_question,
+}
+
+
+# --- Whom a reply goes to that names no question: to the one that is open, if it can mean no other.
+#
+# LangGraph gives such a reply to whatever asks next. Clients of its server send them all the same,
+# so here one is addressed to the question that it was shown with, or refused.
+
+_ID_LENGTH: Final = 32
+_HEX: Final = frozenset("0123456789abcdef")
+
+
+@dataclass(frozen=True)
+class Sent:
+    """When and how a reply was sent, as far as that is known.
+
+    ``at`` is Unix time in seconds. ``seen`` says that the client has named the newest checkpoint,
+    so that it showed what is open now. ``approved_before`` says that an approval was given or
+    denied on this thread before, which a reply that names nothing may have been meant for.
+    """
+
+    at: float | None
+    seen: bool = False
+    approved_before: bool = False
+
+
+def addressed(resume: object, pending: Mapping[str, Any], sent: Sent) -> dict[str, Any]:
+    """Return replies by the ids of their questions, in the form that our door takes.
+
+    Raises :class:`~daruma.state.interrupts.ReplyRefused` for one that may be meant for another
+    question than the one that is open.
+    """
+    if by_ids(resume):
+        return {id_: _read(pending.get(id_), reply) for id_, reply in _items(resume)}
+    if len(pending) != 1:
+        raise ReplyRefused(
+            f"{len(pending)} questions are open ({', '.join(pending)}): a reply names its question,"
+            " {id: reply}"
+            if pending
+            else "nothing is open on this thread: it was answered before, or asked nothing"
+        )
+    ((id_, value),) = pending.items()
+    reply = _read(value, resume)
+    if is_question(value):
+        read_reply(value, reply)
+        _refuse_stale(id_, value, resume, sent)
+    return {id_: reply}
+
+
+def by_ids(resume: object) -> bool:
+    """Whether a reply names its questions by their ids, as LangGraph forms these."""
+    return bool(_items(resume)) and all(_is_id(key) for key, _ in _items(resume))
+
+
+def _items(resume: object) -> Collection[tuple[Any, Any]]:
+    return resume.items() if isinstance(resume, Mapping) else ()
+
+
+def _is_id(key: object) -> bool:
+    return isinstance(key, str) and len(key) == _ID_LENGTH and _HEX.issuperset(key)
+
+
+def _read(value: Any, reply: Any) -> Any:
+    if not is_question(value):
+        return reply
+    if value["type"] == "question" and isinstance(reply, str):
+        return {"answer": reply}
+    return from_inbox(value, reply) if is_of_an_inbox(reply) else reply
+
+
+def _refuse_stale(id_: str, value: Mapping[str, Any], resume: object, sent: Sent) -> None:
+    if sent.seen or _names(value, resume):
+        return
+    if sent.at is None or sent.at < value.get("asked_at", 0):
+        raise ReplyRefused(
+            f"this reply was sent before the open question was asked: look at it, then answer it, "
+            f"by its id: {{{id_!r}: reply}}"
+        )
+    if value["type"] == "approval_request" and sent.approved_before:
+        raise ReplyRefused(
+            "other calls were approved or denied on this thread before, and this reply does not "
+            f"say which it means: answer by id, {{{id_!r}: reply}}, name approval_id and digest, "
+            "or send the checkpoint that you show"
+        )
+    if value.get("amounts") and not value["id"].endswith(":budget:0"):
+        raise ReplyRefused(
+            "a spent budget was asked about on this thread before, and this reply does not say "
+            f"which question it answers: answer by id, {{{id_!r}: reply}}, or send the checkpoint "
+            "that you show"
+        )
+
+
+def _names(value: Mapping[str, Any], resume: object) -> bool:
+    """Whether a reply names what it is about; :func:`read_reply` has compared the names."""
+    if not isinstance(resume, Mapping):
+        return False
+    if value["type"] == "approval_request":
+        return not is_of_an_inbox(resume)
+    return "spec_review_id" in resume and resume["spec_review_id"] is not None
+
+
+# --- The compiled graph as the development server runs it.
 
 # --- Errors as the server passes them on.
 

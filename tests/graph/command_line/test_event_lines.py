@@ -10,8 +10,7 @@ from tests.parts import a_task
 from daruma.graph.command_line._asking import _answer
 from daruma.graph.command_line._event_lines import audit_lines, lines_of
 from daruma.graph.command_line._output import Line, Paper
-from daruma.graph.command_line._panel import GoingOn, bar, in_words, spent_of
-from daruma.graph.command_line._progress import Progress
+from daruma.graph.command_line._progress import GoingOn, Progress, bar, in_words, spent_of
 from daruma.graph.command_line._questions import how_to_answer
 from daruma.state.events import (
     BudgetSettled,

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from daruma.graph.command_line._panel import Activity, GoingOn, Now, panel, phases_of
+from daruma.graph.command_line._progress import Activity, GoingOn, Now, panel, phases_of
 from daruma.state.events import CommandOutput, Event, ToolStarted, VerificationStarted
 
 PHASES = [("Look", "completed"), ("Mend it", "running"), ("Tell", "pending"), ("Try", "failed")]

@@ -22,9 +22,8 @@ from tests.terminal import Terminal
 
 from daruma.graph.command_line._event_lines import change_lines, lines_of
 from daruma.graph.command_line._output import Line, Paper
-from daruma.graph.command_line._panel import bar, in_words, spent_of
 from daruma.graph.command_line._printable import one_line, shown
-from daruma.graph.command_line._progress import Progress
+from daruma.graph.command_line._progress import Progress, bar, in_words, spent_of
 from daruma.graph.timeline import call_title
 from daruma.state.events import EVENTS
 from daruma.state.steps import ArgumentRepair, Audit, ContextCost, LeftOut, NameChange

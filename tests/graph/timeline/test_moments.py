@@ -7,12 +7,7 @@ import pytest
 from langgraph.types import Interrupt
 from tests.parts import taken
 
-from daruma.graph.timeline import (
-    Superstep,
-    call_title,
-    render_duration,
-    render_duration_if_any,
-)
+from daruma.graph.timeline import Superstep, call_title, render_duration, render_duration_if_any
 from daruma.graph.timeline._moments import MOST_LINES, arguments_text, edit_diff, step_moment
 from daruma.graph.timeline._record import question_moments, savepoint_moment, walk_moments
 from daruma.graph.timeline._walk import Visit, Walk, Walked, Written

@@ -13,13 +13,7 @@ from tests.scripted_runs import RecordingModel, say
 from daruma.graph.build import build_graph
 from daruma.graph.timeline import Moment, Timeline
 from daruma.graph.timeline._moments import KINDS
-from daruma.graph.timeline._timeline import (
-    MOST_TEXT,
-    SHOWN,
-    lanes_of,
-    render_card,
-    render_page,
-)
+from daruma.graph.timeline._timeline import MOST_TEXT, SHOWN, lanes_of, render_card, render_page
 
 EVIL = "</script></style></title><img src=x onerror=alert(1)>\"' &amp; \u202etxt.exe \x1b[2J \0"
 EMPTY = Timeline(thread="t", status="unfinished")

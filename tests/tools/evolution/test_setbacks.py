@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.evolution._setbacks import (
+from daruma.tools.evolution._reflector import (
     checks_in,
     make_signature,
     read_failed_check,
