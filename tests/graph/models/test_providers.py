@@ -8,6 +8,8 @@ from langchain.chat_models import base
 from langchain_anthropic import ChatAnthropic
 from langchain_google_genai import ChatGoogleGenerativeAI
 from langchain_openai import ChatOpenAI
+from tests.openai_answers import Reply
+from tests.openai_server import Answer, Fault, openai_server
 from tests.parts import settings
 
 from daruma import Settings, build_graph
@@ -267,3 +269,58 @@ def test_an_option_that_is_none_is_said_by_the_settings(options: Any, complaint:
         settings(llm={"options": {"main": options}})
 
     assert KEY not in str(raised.value)
+
+
+# --- A model of another provider stands in, in the midst of a task.
+
+QUOTA = Fault(429, {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}})
+CREDIT = Fault(400, {"type": "error", "error": {"message": "Your credit balance is too low"}})
+BUSY = Fault(529, {"type": "error", "error": {"type": "overloaded_error"}})
+
+
+@pytest.mark.parametrize(
+    ("main", "fallback", "fault", "during", "asked"),
+    [
+        ("openai:gpt-a", "anthropic:claude-b", QUOTA, range(1, 9), "oaoaoa"),
+        ("anthropic:claude-b", "openai:gpt-a", CREDIT, range(1, 9), "aoaoao"),
+        ("openai:gpt-a", "anthropic:claude-b", QUOTA, range(3, 9), "oooa"),
+        ("anthropic:claude-b", "openai:gpt-a", BUSY, range(2, 5), "aaaaoa"),
+    ],
+)
+def test_a_model_of_another_provider_goes_on_with_the_calls(
+    environment: pytest.MonkeyPatch,
+    main: str,
+    fallback: str,
+    fault: Fault,
+    during: range,
+    asked: str,
+) -> None:
+    """FA-09, RE-01: what one has called, and what came of it, is told in the other's own form."""
+    for name, key in KEYS.items():
+        environment.setenv(name, key)
+    order: list[str] = []
+
+    def reply(request: dict[str, Any]) -> Answer:
+        order.append("o" if request["model"] == "gpt-a" else "a")
+        if len(order) in during and order[-1] == asked[0]:
+            return fault
+        done = sum(message["role"] == "tool" for message in request["messages"])
+        return Reply("Done.") if done == 2 else Reply("", [{"name": "look", "arguments": "{}"}])
+
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    with openai_server(reply) as server:
+        url = {"openai": server.url, "anthropic": server.url.removesuffix("/v1")}
+        options = {
+            role: {"base_url": url[name.partition(":")[0]]}
+            for role, name in (("main", main), ("fallback", fallback))
+        }
+        given = settings(llm={"fallback_models": [fallback], "options": options})
+        out = build_graph(main, [look], given).invoke(
+            {"messages": [("user", "Look twice")], "mode": "react"}
+        )
+
+    assert (out["result"].status, out["result"].output) == ("completed", "Done.")
+    assert "".join(order) == asked
