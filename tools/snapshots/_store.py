@@ -332,8 +332,8 @@ class Store:
                 self._fold(database)
                 _put_idle(self.path, database)
             except BaseException as error:
-                if isinstance(error, sqlite3.Error):
-                    self._take_back()
+                if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+                    self._take_back()  # the log's index is this connection's own, and so it is true
                 database.close()
                 raise
 
