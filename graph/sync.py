@@ -233,7 +233,7 @@ def iterate(parts: AsyncIterator[T]) -> Iterator[T]:
 
 
 def _finish(parts: AsyncGenerator[Any], loop: asyncio.AbstractEventLoop, context: Context) -> None:
-    if asyncio._get_running_loop() is loop:  # what nobody reads any more was collected there
+    if running_loop() is loop:  # what nobody reads any more was collected there
         _ENDING.add(ending := loop.create_task(_closed(parts), context=context))
         ending.add_done_callback(_ENDING.discard)
         return
@@ -254,9 +254,17 @@ async def _closed(parts: AsyncGenerator[Any]) -> None:
     await parts.aclose()
 
 
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that runs on this thread, if one does."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 def refuse_own(loop: asyncio.AbstractEventLoop) -> None:
     """Raise :class:`OwnLoop` on the thread of a loop that is about to be waited for."""
-    if asyncio._get_running_loop() is loop:
+    if running_loop() is loop:
         raise OwnLoop("a synchronous call on its own event loop can not end: use the async one")
 
 

@@ -19,7 +19,7 @@ from psycopg import Error
 
 from daruma.graph.storage._database import Database
 from daruma.graph.storage._ledgers import Hold
-from daruma.graph.sync import on, run
+from daruma.graph.sync import on, run, running_loop
 from daruma.state.data_dir import data_dir
 from daruma.state.errors import StorageUnavailable, ThreadBusy
 from daruma.tools.threads import to_thread
@@ -208,7 +208,7 @@ class PostgresLeases:
 
     def give_back(self, hold: Hold) -> None:
         loop = self._database.loop
-        if asyncio._get_running_loop() is loop:  # an abandoned run, swept away on this very loop
+        if running_loop() is loop:  # an abandoned run, swept away on this very loop
             self._ending.add(ending := loop.create_task(self._given_back(hold)))
             ending.add_done_callback(self._ending.discard)
         elif loop.is_closed():  # swept away at the exit: the lease ends with its process
@@ -217,7 +217,7 @@ class PostgresLeases:
             run(self._given_back(hold), loop=loop)
 
     async def agive_back(self, hold: Hold) -> None:
-        if asyncio._get_running_loop() is None:  # swept away after its own loop was closed
+        if running_loop() is None:  # swept away after its own loop was closed
             self.give_back(hold)
             return
         await on(self._database.loop, self._given_back(hold))
