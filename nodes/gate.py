@@ -1,13 +1,19 @@
 """Ask a person about the calls that need one: one question for all of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from daruma.state.calls import ToolTask, with_status
 from daruma.state.channels import State, Update
 from daruma.state.events import ApprovalCompleted
 from daruma.state.failure import Failure
 from daruma.state.interrupts import Decision, Decisions, approval_request, ask_person
-from daruma.tools.calls import OpenApproval, blocking_denial, open_approvals, tool_result
+from daruma.tools.calls import (
+    OpenApproval,
+    blocking_denial,
+    denial_text,
+    open_approvals,
+    tool_result,
+)
 from daruma.tools.context import Context, offer_of
 from daruma.tools.verification import changed_tests_note
 
@@ -33,7 +39,7 @@ async def gate(state: State, context: Context) -> Update:
         told = "void" if decided.status == "awaiting" else decision.decision
         context.emit(ApprovalCompleted(approval_id=each.call.id, decision=told))
         after.append(decided)
-    return _decision_update(state, after)
+    return _decision_update(state, after, decisions)
 
 
 def _ask_people(opened: Sequence[OpenApproval], at: float, told: str) -> dict[str, Decision]:
@@ -42,15 +48,16 @@ def _ask_people(opened: Sequence[OpenApproval], at: float, told: str) -> dict[st
     return {decision.approval_id: decision for decision in reply.decisions}
 
 
-def _decision_update(state: State, after: Sequence[ToolTask]) -> Update:
+def _decision_update(
+    state: State, after: Sequence[ToolTask], decisions: Mapping[str, Decision]
+) -> Update:
     by_id = {call.id: call for call in after}
     denied = with_status(after, "rejected")
+    told = [(call, call.reason) for call in with_status(after, "failed")]
+    told += [(call, denial_text(decisions[call.id])) for call in denied]
     return {
         "calls": tuple(by_id.get(call.id, call) for call in state.calls),
-        "messages": [
-            tool_result(call, call.reason, ok=False)
-            for call in (*with_status(after, "failed"), *denied)
-        ],
+        "messages": [tool_result(call, text, ok=False) for call, text in told],
         "failure": _blocking_failure(denied),
     }
 

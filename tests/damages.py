@@ -16,28 +16,28 @@ from daruma.graph.storage import Postgres
 
 Connection = psycopg.Connection[dict[str, Any]]
 
-TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+TABLES = ("daruma_checkpoints", "daruma_blobs", "daruma_writes")
 THREAD: RunnableConfig = {"configurable": {"thread_id": "t"}}
 KEY = bytes(range(32))
 
-NEWEST = "checkpoint_id = (SELECT max(checkpoint_id) FROM checkpoints)"
-PARENT = f"checkpoint_id = (SELECT parent_checkpoint_id FROM checkpoints WHERE {NEWEST})"
+NEWEST = "checkpoint_id = (SELECT max(checkpoint_id) FROM daruma_checkpoints)"
+PARENT = f"checkpoint_id = (SELECT parent_checkpoint_id FROM daruma_checkpoints WHERE {NEWEST})"
 OWN_BLOB = (
-    "(channel, version) IN (SELECT key, value FROM checkpoints, "
+    "(channel, version) IN (SELECT key, value FROM daruma_checkpoints, "
     f"jsonb_each_text(checkpoint -> 'channel_versions') WHERE {NEWEST}) AND (channel, version) "
-    "NOT IN (SELECT key, value FROM checkpoints, "
+    "NOT IN (SELECT key, value FROM daruma_checkpoints, "
     f"jsonb_each_text(checkpoint -> 'channel_versions') WHERE {PARENT})"
 )
-BLOB = f"UPDATE checkpoint_blobs SET {{}} WHERE {OWN_BLOB}"
-ROW = f"UPDATE checkpoints SET {{}} WHERE {NEWEST}"
+BLOB = f"UPDATE daruma_blobs SET {{}} WHERE {OWN_BLOB}"
+ROW = f"UPDATE daruma_checkpoints SET {{}} WHERE {NEWEST}"
 WRITE = (
-    "INSERT INTO checkpoint_writes (thread_id, checkpoint_id, task_id, slot, channels, type, blob) "
-    "SELECT 't', max(checkpoint_id), 'x', 0, '{{plan}}', {} FROM checkpoints"
+    "INSERT INTO daruma_writes (thread_id, checkpoint_id, task_id, slot, channels, type, blob) "
+    "SELECT 't', max(checkpoint_id), 'x', 0, '{{plan}}', {} FROM daruma_checkpoints"
 )
 FLIPPED = "blob = set_byte(blob, length(blob) / 2, 255 - get_byte(blob, length(blob) / 2))"
 
 DAMAGES = {
-    "a lost value": f"DELETE FROM checkpoint_blobs WHERE {OWN_BLOB}",
+    "a lost value": f"DELETE FROM daruma_blobs WHERE {OWN_BLOB}",
     "a value without its bytes": BLOB.format("blob = NULL"),
     "a value that is cut off": BLOB.format("blob = substr(blob, 1, length(blob) - 1)"),
     "a value of nothing": BLOB.format("blob = ''"),
@@ -64,10 +64,10 @@ DAMAGES = {
     "metadata of another step": ROW.format("metadata = jsonb_set(metadata, '{step}', '99')"),
     "a write that is no msgpack": WRITE.format("'msgpack', 'x'"),
     "a write of a kind never read": WRITE.format("'pickle', 'x'"),
-    "all writes of the parent": f"DELETE FROM checkpoint_writes WHERE {PARENT}",
-    "one write of the parent": "DELETE FROM checkpoint_writes WHERE 'steps' = ANY(channels) AND "
+    "all writes of the parent": f"DELETE FROM daruma_writes WHERE {PARENT}",
+    "one write of the parent": "DELETE FROM daruma_writes WHERE 'steps' = ANY(channels) AND "
     + PARENT,
-    "a lost parent": f"DELETE FROM checkpoints WHERE {PARENT}",
+    "a lost parent": f"DELETE FROM daruma_checkpoints WHERE {PARENT}",
 }
 """Statements, each of which damages the newest checkpoint, and at most a few before it."""
 
@@ -105,9 +105,9 @@ def killed_before(url: str, graph: Any, node: str, *, after: bool = False) -> No
     newest = point.config["configurable"]["checkpoint_id"]
     with psycopg.connect(url) as connection:
         kept = newest if after else ""
-        gone = "DELETE FROM checkpoint_writes WHERE checkpoint_id >= %s AND checkpoint_id <> %s"
+        gone = "DELETE FROM daruma_writes WHERE checkpoint_id >= %s AND checkpoint_id <> %s"
         connection.execute(gone, [newest, kept])
-        connection.execute("DELETE FROM checkpoints WHERE checkpoint_id > %s", [newest])
+        connection.execute("DELETE FROM daruma_checkpoints WHERE checkpoint_id > %s", [newest])
 
 
 def deleted_one_by_one(connection: Connection) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -26,8 +26,9 @@ WAYS: dict[str, bytes | None] = {"checked": None, "sealed": bytes(32)}
 THREAD: RunnableConfig = {"configurable": {"thread_id": "t"}}
 UNITS = ("ms a step", "ms of processor a step", "ms of processor to read", "KB")
 SIZE = (
-    "SELECT sum(pg_column_size(t.*)) FROM checkpoints t UNION ALL SELECT sum(pg_column_size(t.*)) "
-    "FROM checkpoint_blobs t UNION ALL SELECT sum(pg_column_size(t.*)) FROM checkpoint_writes t"
+    "SELECT sum(pg_column_size(t.*)) FROM daruma_checkpoints t "
+    "UNION ALL SELECT sum(pg_column_size(t.*)) FROM daruma_blobs t "
+    "UNION ALL SELECT sum(pg_column_size(t.*)) FROM daruma_writes t"
 )
 
 

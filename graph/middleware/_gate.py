@@ -26,6 +26,7 @@ from daruma.tools.calls import (
     VisibleTools,
     apply_decision,
     blocking_denial,
+    denial_text,
     import_schema_checks,
     policy_refusal,
     resolve_calls,
@@ -205,7 +206,8 @@ def _update(
     message: AIMessage, calls: Sequence[ToolTask], decisions: Mapping[str, Decision]
 ) -> dict[str, Any]:
     denied, failed = with_status(calls, "rejected"), with_status(calls, "failed")
-    told = [(call, call.reason) for call in (*failed, *denied)]
+    told = [(call, call.reason) for call in failed]
+    told += [(call, denial_text(decisions[call.id])) for call in denied]
     if blocked := blocking_denial(denied):
         told += [(call, f"Not run: {blocked}") for call in with_status(calls, "ready")]
     results: list[AnyMessage] = [tool_result(call, text, ok=False) for call, text in told]

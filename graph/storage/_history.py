@@ -76,14 +76,14 @@ CHAIN: Final = f"""
 WITH RECURSIVE chain AS (
     SELECT checkpoint_id AS id, parent_checkpoint_id AS parent, checkpoint -> '{NAME}' AS manifest,
         NULL::jsonb AS held, NULL::jsonb AS inline, %(channels)s::text[] AS lacking
-    FROM checkpoints
+    FROM daruma_checkpoints
     WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = %(target)s
 UNION ALL
     SELECT made.checkpoint_id, made.parent_checkpoint_id, told.{NAME},
         found.held, found.inline, found.lacking
     FROM chain
     CROSS JOIN LATERAL (
-        SELECT checkpoint_id, parent_checkpoint_id, checkpoint FROM checkpoints
+        SELECT checkpoint_id, parent_checkpoint_id, checkpoint FROM daruma_checkpoints
         WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = chain.parent
         LIMIT 1
     ) AS made
@@ -102,7 +102,7 @@ UNION ALL
             ) AS lacking
         FROM unnest(chain.lacking) AS each (channel)
         LEFT JOIN LATERAL (
-            SELECT version FROM checkpoint_blobs
+            SELECT version FROM daruma_blobs
             WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s
             AND channel = each.channel AND version = told.channel_versions ->> each.channel
             LIMIT 1
@@ -119,7 +119,7 @@ go through the whole thread at each of its checkpoints.
 """
 _WRITES: Final = """
 SELECT checkpoint_ns, checkpoint_id, task_id, task_path, slot, channels, type, blob
-FROM checkpoint_writes AS own
+FROM daruma_writes AS own
 WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = ANY(%(ids)s)
 AND EXISTS (
     SELECT FROM unnest(%(channels)s::text[], %(oldest)s::text[]) AS wanted (channel, oldest)
@@ -127,7 +127,7 @@ AND EXISTS (
 )
 """
 _COPIES: Final = """
-SELECT channel, version, type, blob FROM checkpoint_blobs
+SELECT channel, version, type, blob FROM daruma_blobs
 JOIN unnest(%(channels)s::text[], %(versions)s::text[]) AS held (channel, version)
 USING (channel, version) WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s
 """

@@ -27,11 +27,11 @@ from daruma.state.serializer import DeltaSnapshot
 # --- Changing a checkpoint's row that is there, so that it still says what it is afterwards.
 
 _ROW: Final = """
-SELECT checkpoint, metadata FROM checkpoints
+SELECT checkpoint, metadata FROM daruma_checkpoints
 WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = %s FOR UPDATE
 """
 _PUT: Final = """
-UPDATE checkpoints SET parent_checkpoint_id = %s, checkpoint = %s, metadata = %s
+UPDATE daruma_checkpoints SET parent_checkpoint_id = %s, checkpoint = %s, metadata = %s
 WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = %s
 """
 _COUNTERS: Final = "counters_since_delta_snapshot"
@@ -79,13 +79,13 @@ _PASSED: Final = """
 DELETE FROM daruma_effects AS passed
 WHERE thread_id = %s AND outcome IS NOT NULL AND checkpoint_id <> ALL(%s)
 AND EXISTS (
-    SELECT FROM checkpoints AS going
+    SELECT FROM daruma_checkpoints AS going
     WHERE going.thread_id = passed.thread_id AND going.checkpoint_ns = passed.checkpoint_ns
     AND going.checkpoint_id = passed.checkpoint_id
 )
 """
 _ASKING: Final = """
-SELECT DISTINCT checkpoint_id AS id FROM checkpoint_writes
+SELECT DISTINCT checkpoint_id AS id FROM daruma_writes
 WHERE thread_id = %s AND checkpoint_ns = %s AND %s = ANY(channels) AND checkpoint_id = ANY(%s)
 """
 
@@ -128,7 +128,7 @@ async def asked_at(
 # refuses).
 
 _PUT_WHOLE: Final = """
-INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
+INSERT INTO daruma_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
 VALUES (%s, %s, %s, %s, %s, %s)
 ON CONFLICT (thread_id, checkpoint_ns, channel, version)
 DO UPDATE SET type = excluded.type, blob = excluded.blob
@@ -205,10 +205,10 @@ def _lacking(found: CheckpointTuple) -> list[str]:
 _HEADS: Final = """
 SELECT DISTINCT ON (checkpoint_ns) checkpoint_ns AS ns, checkpoint_id AS id,
     metadata -> 'parents' ->> '' AS root, EXISTS (
-        SELECT FROM checkpoints AS root WHERE root.thread_id = head.thread_id
+        SELECT FROM daruma_checkpoints AS root WHERE root.thread_id = head.thread_id
         AND root.checkpoint_ns = '' AND root.checkpoint_id = head.metadata -> 'parents' ->> ''
     ) AS root_saved
-FROM checkpoints AS head WHERE thread_id = %s ORDER BY checkpoint_ns, checkpoint_id DESC
+FROM daruma_checkpoints AS head WHERE thread_id = %s ORDER BY checkpoint_ns, checkpoint_id DESC
 """
 _THIN: Final = """
 DELETE FROM {}
@@ -217,10 +217,10 @@ WHERE thread_id = %(thread)s AND (checkpoint_ns, checkpoint_id) NOT IN (
 )
 """
 _UNUSED_BLOBS: Final = """
-DELETE FROM checkpoint_blobs
+DELETE FROM daruma_blobs
 WHERE thread_id = %(thread)s AND (checkpoint_ns, channel, version) NOT IN (
     SELECT checkpoint_ns, used.key, used.value
-    FROM checkpoints, jsonb_each_text(checkpoint -> 'channel_versions') AS used
+    FROM daruma_checkpoints, jsonb_each_text(checkpoint -> 'channel_versions') AS used
     WHERE thread_id = %(thread)s
 )
 """
@@ -251,7 +251,7 @@ async def thin(saver: CheckpointSaver, thread_id: str) -> None:
         ids = [each["checkpoint_id"] for each in kept]
         await forget_passed_calls(connection, thread_id, ids)
         named = {"thread": thread_id, "ns": [each["checkpoint_ns"] for each in kept], "ids": ids}
-        for table in ("checkpoint_writes", "checkpoints"):
+        for table in ("daruma_writes", "daruma_checkpoints"):
             await connection.execute(sql.SQL(_THIN).format(sql.Identifier(table)), named)
         await connection.execute(_UNUSED_BLOBS, named)
 
@@ -268,30 +268,31 @@ def _stays(head: Mapping[str, Any], newest: str | None) -> bool:
 # LangGraph's server does so to a run that is replaced by another one ("rollback").
 
 THREADS_OF: Final = """
-SELECT DISTINCT thread_id FROM checkpoints WHERE metadata ->> 'run_id' = ANY(%s) ORDER BY thread_id
+SELECT DISTINCT thread_id FROM daruma_checkpoints WHERE metadata ->> 'run_id' = ANY(%s)
+ORDER BY thread_id
 """
 _CHAIN: Final = """
 SELECT checkpoint_ns AS ns, checkpoint_id AS id, parent_checkpoint_id AS parent,
     coalesce(metadata ->> 'run_id' = ANY(%s), false) AS gone
-FROM checkpoints WHERE thread_id = %s
+FROM daruma_checkpoints WHERE thread_id = %s
 """
 _UNWRITTEN: Final = """
-DELETE FROM checkpoint_writes AS own
+DELETE FROM daruma_writes AS own
 WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = %(id)s
 AND (task_id = '00000000-0000-0000-0000-000000000000'
 OR (NOT %(asking)s = ANY(channels) AND EXISTS (
-    SELECT FROM checkpoint_writes asked
+    SELECT FROM daruma_writes asked
     WHERE asked.thread_id = own.thread_id AND asked.checkpoint_ns = own.checkpoint_ns
     AND asked.checkpoint_id = own.checkpoint_id AND asked.task_id = own.task_id
     AND %(asking)s = ANY(asked.channels)
 )))
 """
 _WRITES: Final = """
-DELETE FROM checkpoint_writes
+DELETE FROM daruma_writes
 WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = ANY(%(gone)s)
 """
 _CHECKPOINTS: Final = """
-DELETE FROM checkpoints
+DELETE FROM daruma_checkpoints
 WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = ANY(%(gone)s)
 """
 _EFFECTS: Final = """

@@ -53,7 +53,7 @@ _BYTES: Final = 32
 _PLACE: Final = ("", "proof")
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('daruma.seal'))"
 _KNOWN: Final = "SELECT kind, proof FROM daruma_seal"
-_USED: Final = "SELECT FROM checkpoints LIMIT 1"
+_USED: Final = "SELECT FROM daruma_checkpoints LIMIT 1"
 _NOTE: Final = "INSERT INTO daruma_seal (kind, proof) VALUES (%s, %s)"
 
 
@@ -134,9 +134,9 @@ _THREADS = """
 SELECT newest.*, checkpoint ->> 'ts' AS ts
 FROM (
     SELECT thread_id, max(checkpoint_id) AS checkpoint_id, count(*) AS checkpoints
-    FROM checkpoints WHERE checkpoint_ns = ''
+    FROM daruma_checkpoints WHERE checkpoint_ns = ''
     GROUP BY thread_id ORDER BY max(checkpoint_id) DESC LIMIT %s
-) AS newest JOIN checkpoints USING (thread_id, checkpoint_id)
+) AS newest JOIN daruma_checkpoints USING (thread_id, checkpoint_id)
 WHERE checkpoint_ns = '' ORDER BY checkpoint_id DESC
 """
 

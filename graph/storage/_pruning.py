@@ -87,11 +87,11 @@ def _of_id(checkpoint_id: str) -> datetime:
 
 _SIZE: Final = """
 SELECT (SELECT coalesce(sum(pg_column_size(blob) + 100), 0)
-        FROM checkpoint_blobs WHERE thread_id = %(thread)s)
+        FROM daruma_blobs WHERE thread_id = %(thread)s)
     + (SELECT coalesce(sum(pg_column_size(blob) + 100), 0)
-       FROM checkpoint_writes WHERE thread_id = %(thread)s)
+       FROM daruma_writes WHERE thread_id = %(thread)s)
     + (SELECT coalesce(sum(pg_column_size(checkpoint) + pg_column_size(metadata) + 200), 0)
-       FROM checkpoints WHERE thread_id = %(thread)s)
+       FROM daruma_checkpoints WHERE thread_id = %(thread)s)
     + (SELECT coalesce(sum(pg_column_size(output) + 100), 0)
        FROM daruma_outputs WHERE thread_id = %(thread)s) AS size
 """
@@ -160,7 +160,7 @@ SELECT thread_id, checkpoint_id, checkpoint ->> 'ts' AS ts,
             WHERE held.thread_id = newest.thread_id AND held.expires_at > now()) AS running
 FROM (
     SELECT DISTINCT ON (thread_id) thread_id, checkpoint_id, checkpoint
-    FROM checkpoints WHERE checkpoint_ns = '' ORDER BY thread_id, checkpoint_id DESC
+    FROM daruma_checkpoints WHERE checkpoint_ns = '' ORDER BY thread_id, checkpoint_id DESC
 ) AS newest
 ORDER BY checkpoint_id
 """

@@ -287,9 +287,9 @@ SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint
         FROM jsonb_each_text(
             CASE WHEN {_WHOLE} THEN checkpoint -> 'channel_versions' ELSE '{{}}' END
         ) AS versions
-        JOIN checkpoint_blobs AS own
-            ON own.thread_id = checkpoints.thread_id
-            AND own.checkpoint_ns = checkpoints.checkpoint_ns
+        JOIN daruma_blobs AS own
+            ON own.thread_id = daruma_checkpoints.thread_id
+            AND own.checkpoint_ns = daruma_checkpoints.checkpoint_ns
             AND own.channel = versions.key AND own.version = versions.value
     ) AS blobs,
     (
@@ -297,12 +297,12 @@ SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint
             convert_to(task_id, 'UTF8'), convert_to(task_path, 'UTF8'), slot::text::bytea,
             convert_to(array_to_json(channels)::text, 'UTF8'), type::bytea, blob
         ])
-        FROM checkpoint_writes AS own
-        WHERE own.thread_id = checkpoints.thread_id
-            AND own.checkpoint_ns = checkpoints.checkpoint_ns
-            AND own.checkpoint_id = checkpoints.checkpoint_id
+        FROM daruma_writes AS own
+        WHERE own.thread_id = daruma_checkpoints.thread_id
+            AND own.checkpoint_ns = daruma_checkpoints.checkpoint_ns
+            AND own.checkpoint_id = daruma_checkpoints.checkpoint_id
     ) AS writes
-FROM checkpoints
+FROM daruma_checkpoints
 """  # noqa: S608 - of constants alone
 
 
@@ -377,7 +377,7 @@ def config_of(thread: str, namespace: str, checkpoint: str) -> RunnableConfig:
 # --- A damaged checkpoint, named, with the one before it that a thread can go on from.
 
 BEFORE: Final = """
-SELECT checkpoint_id FROM checkpoints
+SELECT checkpoint_id FROM daruma_checkpoints
 WHERE thread_id = %(thread)s AND checkpoint_ns = '' AND checkpoint_id < %(since)s
 ORDER BY checkpoint_id DESC OFFSET %(skipped)s LIMIT 100
 """

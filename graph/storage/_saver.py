@@ -31,11 +31,11 @@ WITH {FENCE}, passed AS (
     DELETE FROM daruma_effects AS passed
     WHERE thread_id = %(thread_id)s AND checkpoint_ns = %(checkpoint_ns)s
     AND outcome IS NOT NULL AND checkpoint_id <> %(checkpoint_id)s AND checkpoint_id < (
-        SELECT max(checkpoint_id) FROM checkpoints
+        SELECT max(checkpoint_id) FROM daruma_checkpoints
         WHERE thread_id = %(thread_id)s AND checkpoint_ns = %(checkpoint_ns)s
     )
     AND EXISTS (
-        SELECT FROM checkpoints AS kept
+        SELECT FROM daruma_checkpoints AS kept
         WHERE kept.thread_id = passed.thread_id AND kept.checkpoint_ns = passed.checkpoint_ns
         AND kept.checkpoint_id = passed.checkpoint_id
     )
@@ -44,7 +44,7 @@ WITH {FENCE}, passed AS (
     SET checkpoint_ns = %(checkpoint_ns)s, checkpoint_id = %(checkpoint_id)s
     WHERE thread_id = %(thread_id)s AND call = %(call)s AND digest = %(digest)s AND run <> %(run)s
     AND NOT EXISTS (
-        SELECT FROM checkpoints AS kept
+        SELECT FROM daruma_checkpoints AS kept
         WHERE kept.thread_id = lost.thread_id AND kept.checkpoint_ns = lost.checkpoint_ns
         AND kept.checkpoint_id = lost.checkpoint_id
     )

@@ -60,7 +60,7 @@ def lost_by(hold: Hold | None) -> Iterator[None]:
 # see what the others of it do: so a checkpoint counts what is there and what is put there with it.
 
 _INSERT_WRITES: Final = """
-INSERT INTO checkpoint_writes (
+INSERT INTO daruma_writes (
     thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, slot, channels, type, blob
 )
 SELECT row ->> 0, row ->> 1, row ->> 2, row ->> 3, row ->> 4, (row ->> 5)::int,
@@ -70,7 +70,7 @@ FROM fence, jsonb_array_elements(%(written)s) AS row
 """
 _SAME_WRITE: Final = "ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id, task_id, slot) DO"
 _INSERT_BLOBS: Final = """
-INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
+INSERT INTO daruma_blobs (thread_id, checkpoint_ns, channel, version, type, blob)
 SELECT row ->> 0, row ->> 1, row ->> 2, row ->> 3, row ->> 4,
     substr(%(valued_bytes)b, (row ->> 5)::int, (row ->> 6)::int)
 FROM fence, jsonb_array_elements(%(valued)s) AS row
@@ -84,7 +84,7 @@ WITH {FENCE}, written AS (
     {_INSERT_WRITES} {write} RETURNING checkpoint_ns, checkpoint_id, channels
 ), valued AS ({_INSERT_BLOBS} {value}), counted AS (
     SELECT channel, count(*) AS n FROM (
-        SELECT unnest(channels) AS channel FROM checkpoint_writes
+        SELECT unnest(channels) AS channel FROM daruma_writes
         WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = %(parent)s
         UNION ALL
         SELECT unnest(channels) FROM written
@@ -92,7 +92,7 @@ WITH {FENCE}, written AS (
     ) AS there
     WHERE %(checkpoint)s #> '{{{NAME},writes}}' ? channel GROUP BY channel
 )
-INSERT INTO checkpoints (
+INSERT INTO daruma_checkpoints (
     thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint, metadata
 )
 SELECT %(thread)s::text, %(ns)s::text, %(id)s::text, %(parent)s::text, jsonb_set(

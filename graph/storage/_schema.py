@@ -8,7 +8,7 @@ from psycopg.errors import UndefinedTable
 
 from daruma.state.errors import OtherFormat
 
-FORMAT: Final = 10
+FORMAT: Final = 11
 """Counts changes of what is stored: a database of another format is refused, and left as it is."""
 
 OF_A_THREAD: Final = ("daruma_replies", "daruma_effects", "daruma_outputs")
@@ -25,13 +25,6 @@ _OTHER: Final = (
     f"(its format is {FORMAT}): set DARUMA_POSTGRES_URL to an empty database, or remove the old "
     "one if nothing in it is needed (the embedded server's folder is in `daruma doctor`)"
 )
-_LANGGRAPHS: Final = (
-    "the database holds threads of LangGraph's own checkpointer, whose tables have the same names: "
-    "set DARUMA_POSTGRES_URL to an empty database"
-)
-_FOREIGN: Final = """
-SELECT FROM pg_class WHERE relname = 'checkpoint_migrations' AND pg_table_is_visible(oid)
-"""
 
 
 async def make_tables(connection: AsyncConnection[Any]) -> None:
@@ -42,8 +35,6 @@ async def make_tables(connection: AsyncConnection[Any]) -> None:
     """
     if await _are_made(connection):
         return
-    if (await connection.execute(_FOREIGN)).rowcount:
-        raise OtherFormat(_LANGGRAPHS)
     script = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock(hashtext('daruma.tables'))")

@@ -39,8 +39,8 @@ def _columns(*names: str) -> Callable[[Row], Place]:
 
 
 _SEALED: Final = {
-    "checkpoint_blobs": _Sealed("type", "blob", _columns("checkpoint_ns", "channel", "version")),
-    "checkpoint_writes": _Sealed("type", "blob", _columns(*WRITE_PLACE)),
+    "daruma_blobs": _Sealed("type", "blob", _columns("checkpoint_ns", "channel", "version")),
+    "daruma_writes": _Sealed("type", "blob", _columns(*WRITE_PLACE)),
     "daruma_replies": _Sealed("kind", "reply", lambda row: ("reply", row["interrupt_id"])),
     "daruma_effects": _Sealed("kind", "outcome", lambda row: ("effect", row["key"])),
     "daruma_outputs": _Sealed("kind", "output", lambda row: ("output", row["id"])),
@@ -101,9 +101,9 @@ def _noted(row: Row, target: str, sealing: Sealing) -> dict[str, Any]:
 # --- The rows of one thread: all of them deleted, or copied to another thread.
 
 TABLES: Final[tuple[LiteralString, ...]] = (
-    "checkpoints",
-    "checkpoint_blobs",
-    "checkpoint_writes",
+    "daruma_checkpoints",
+    "daruma_blobs",
+    "daruma_writes",
     *OF_A_THREAD,
 )
 """All that is kept of a thread in the database, but for its lease, whose token must only grow."""
@@ -120,8 +120,8 @@ DELETE FROM procrastinate_jobs
 WHERE lock = %s AND status = 'todo' AND starts_with(task_name, 'daruma.')
 """
 _OTHERS: Final = """
-SELECT FROM checkpoints theirs WHERE thread_id = %s AND NOT EXISTS (
-    SELECT FROM checkpoints own
+SELECT FROM daruma_checkpoints theirs WHERE thread_id = %s AND NOT EXISTS (
+    SELECT FROM daruma_checkpoints own
     WHERE own.thread_id = %s AND own.checkpoint_id = theirs.checkpoint_id
 ) LIMIT 1
 """

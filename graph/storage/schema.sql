@@ -4,7 +4,7 @@ CREATE TABLE IF NOT EXISTS daruma_version (v integer PRIMARY KEY);
 
 -- Checkpoints: a row each, and the values of their channels; those that stay the same are shared.
 
-CREATE TABLE IF NOT EXISTS checkpoints (
+CREATE TABLE IF NOT EXISTS daruma_checkpoints (
     thread_id text NOT NULL,
     checkpoint_ns text NOT NULL DEFAULT '',
     checkpoint_id text NOT NULL,
@@ -13,7 +13,7 @@ CREATE TABLE IF NOT EXISTS checkpoints (
     metadata jsonb NOT NULL,
     PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
 );
-CREATE TABLE IF NOT EXISTS checkpoint_blobs (
+CREATE TABLE IF NOT EXISTS daruma_blobs (
     thread_id text NOT NULL,
     checkpoint_ns text NOT NULL DEFAULT '',
     channel text NOT NULL,
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS checkpoint_blobs (
 
 -- What tasks wrote from a checkpoint: slot 0 holds all that a task wrote which came to its end.
 
-CREATE TABLE IF NOT EXISTS checkpoint_writes (
+CREATE TABLE IF NOT EXISTS daruma_writes (
     thread_id text NOT NULL,
     checkpoint_ns text NOT NULL DEFAULT '',
     checkpoint_id text NOT NULL,

@@ -79,11 +79,11 @@ _CHECKPOINTS: Final = """
 SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint ->> 'ts' AS ts,
     checkpoint -> 'updated_channels' AS updated, metadata ->> 'source' AS source,
     metadata ->> 'step' AS step, metadata -> 'parents' ->> '' AS root
-FROM checkpoints WHERE thread_id = %s ORDER BY checkpoint_id
+FROM daruma_checkpoints WHERE thread_id = %s ORDER BY checkpoint_id
 """
 _WRITES: Final = """
 SELECT checkpoint_ns, checkpoint_id, task_id, task_path, slot, channels, type, blob
-FROM checkpoint_writes WHERE thread_id = %s AND channels && %s
+FROM daruma_writes WHERE thread_id = %s AND channels && %s
 ORDER BY checkpoint_id, task_path, task_id, slot
 """
 _NOTHING: Final = "null"

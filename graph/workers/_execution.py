@@ -221,10 +221,10 @@ GraphFactory = Callable[[Mapping[str, Any], str | None], Awaitable[Machine]]
 """Makes the graph for a thread, of the metadata that it keeps, and for its workspace."""
 
 _REVIEWS: Final = """
-SELECT DISTINCT thread_id FROM checkpoint_writes AS asked
+SELECT DISTINCT thread_id FROM daruma_writes AS asked
 WHERE '__interrupt__' = ANY(channels) AND checkpoint_ns = '' AND task_path LIKE '%%spec_review%%'
     AND NOT EXISTS (
-        SELECT FROM checkpoints AS newer
+        SELECT FROM daruma_checkpoints AS newer
         WHERE newer.thread_id = asked.thread_id AND newer.checkpoint_ns = ''
             AND newer.checkpoint_id > asked.checkpoint_id
     )

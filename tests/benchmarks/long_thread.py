@@ -12,9 +12,9 @@ from tests.benchmarks.running import durably, new_thread
 from tests.benchmarks.task import ASKED, Task
 
 _BYTES: Final = {
-    "checkpoint_blobs": "octet_length(blob)",
-    "checkpoint_writes": "octet_length(blob)",
-    "checkpoints": "octet_length(checkpoint::text) + octet_length(metadata::text)",
+    "daruma_blobs": "octet_length(blob)",
+    "daruma_writes": "octet_length(blob)",
+    "daruma_checkpoints": "octet_length(checkpoint::text) + octet_length(metadata::text)",
     "daruma_outputs": "octet_length(output)",
     "daruma_effects": "octet_length(t::text)",
 }

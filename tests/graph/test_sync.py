@@ -304,8 +304,12 @@ def test_results_keep_their_order_in_any_other_checkpointer() -> None:
 
 
 async def test_a_checkpointer_of_another_loop_is_asked_there(postgres_url: str) -> None:
-    """LangGraph's own asynchronous ones belong to the loop that they were made on."""
+    """LangGraph's own asynchronous ones belong to the loop that they were made on.
+
+    Their tables lie beside ours: an application may have both in one database.
+    """
     async with AsyncPostgresSaver.from_conn_string(postgres_url) as saver:
+        await saver.setup()
         graph = a_graph([calls("shout"), say(), say()], shout, saver=saver)
 
         out = await asyncio.to_thread(graph.invoke, HELLO, CONFIG)

@@ -147,10 +147,12 @@ def test_a_killed_run_ends_as_one_that_was_not(postgres_url: str, tmp_path: Path
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     killed(postgres_url, tmp_path / "one", "seen")
-    found = rows(postgres_url, "SELECT count(*) FROM checkpoints")
+    found = rows(postgres_url, "SELECT count(*) FROM daruma_checkpoints")
     resumed = life(postgres_url, str(tmp_path / "one"), "seen")
     with database(postgres_url) as connection:
-        connection.execute("TRUNCATE checkpoints, daruma_leases, daruma_effects, daruma_replies")
+        connection.execute(
+            "TRUNCATE daruma_checkpoints, daruma_leases, daruma_effects, daruma_replies"
+        )
     whole = life(postgres_url, str(tmp_path / "two"), "seen")
 
     assert found[0][0] > 0
@@ -292,12 +294,12 @@ def test_who_has_lost_a_thread_can_not_write(postgres_url: str) -> None:
         try:
             with database(postgres_url) as connection:
                 connection.execute("UPDATE daruma_leases SET token = token + 1")
-            before = rows(postgres_url, "SELECT count(*) FROM checkpoints")
+            before = rows(postgres_url, "SELECT count(*) FROM daruma_checkpoints")
         finally:
             held.end()
 
         assert held.error is not None
-        assert rows(postgres_url, "SELECT count(*) FROM checkpoints") == before
+        assert rows(postgres_url, "SELECT count(*) FROM daruma_checkpoints") == before
         with database(postgres_url) as connection:
             connection.execute("UPDATE daruma_leases SET expires_at = '-infinity'")
         own = [tool(_wait, effect="none")]
@@ -390,8 +392,8 @@ def test_a_damaged_checkpoint_is_refused_and_the_one_before_resumed(postgres_url
         newest, *_ = [each["checkpoint_id"] for each in ids]
         with database(postgres_url) as connection:
             connection.execute(
-                "UPDATE checkpoints SET checkpoint = jsonb_set(checkpoint, '{channel_versions}',"
-                " '{}') WHERE checkpoint_id = %s",
+                "UPDATE daruma_checkpoints SET checkpoint ="
+                " jsonb_set(checkpoint, '{channel_versions}', '{}') WHERE checkpoint_id = %s",
                 [newest],
             )
         with pytest.raises(DarumaError, match=newest):
@@ -431,7 +433,7 @@ def test_a_thread_is_deleted_with_all_that_belongs_to_it(daruma: Daruma) -> None
         Run(script, persistence=pg, workspace=workspace, **OFF).ask()
         waits = {"plan": [plan({"id": "a"})]}
         Run(waits, mode="plan_exec", persistence=pg, thread="w").ask()
-    assert tables(daruma.url)["checkpoints"] > 0
+    assert tables(daruma.url)["daruma_checkpoints"] > 0
     assert daruma("threads", "prune", "--older-than", "0min", "--yes").code == 0
 
     assert set(tables(daruma.url)) <= {"daruma_leases"}  # the token, by which a stale one is told
@@ -457,7 +459,7 @@ def test_what_is_stored_grows_with_what_is_new(postgres_url: str) -> None:
             assert run.result.status == "completed"
             sizes = [
                 rows(postgres_url, f"{STORED} {name} x WHERE thread_id = %s", f"t{number}")[0][0]
-                for name in ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+                for name in ("daruma_checkpoints", "daruma_blobs", "daruma_writes")
             ]
             stored.append(sum(sizes))
 

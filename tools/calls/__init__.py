@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         blocking_denial,
         check_permission,
         commands_refusal,
+        denial_text,
         open_approvals,
         policy_refusal,
         void_approval,
@@ -64,7 +65,7 @@ else:
             "_answers": "audit_answer calls_of keep_sent_calls storable_answer unusable_answer",
             "_approvals": (
                 "OpenApproval apply_decision blocking_denial check_permission "
-                "commands_refusal open_approvals policy_refusal void_approval"
+                "commands_refusal denial_text open_approvals policy_refusal void_approval"
             ),
             "_journal": (
                 "Effect Journal JournalEntry NoJournal Outcome WorkspaceTurns ask_outcome "
@@ -115,6 +116,7 @@ __all__ = [
     "check_names",
     "check_permission",
     "commands_refusal",
+    "denial_text",
     "foreign_tool",
     "import_schema_checks",
     "keep_sent_calls",

@@ -260,8 +260,7 @@ def apply_decision(asked: OpenApproval, decision: Decision, offer: VisibleTools)
     An edit that does not fit decides nothing yet.
     """
     if decision.decision == "deny":
-        why = f"A person denied this call: {decision.reason or 'no reason given'}"
-        return replace(asked.call, status="rejected", reason=why)
+        return replace(asked.call, status="rejected")
     if decision.args is None:
         return asked.approve(asked.call)
     edited = with_arguments(asked.call, decision.args, offer)
@@ -270,6 +269,11 @@ def apply_decision(asked: OpenApproval, decision: Decision, offer: VisibleTools)
     # What a person wrote needs no other yes, unless it became a call of another tool.
     own = edited.name == asked.call.name and edited.status != "failed"
     return asked.approve(edited) if own else edited
+
+
+def denial_text(decision: Decision) -> str:
+    """Return what the model is told of a call that a person denied."""
+    return f"A person denied this call: {decision.reason or 'no reason given'}"
 
 
 def blocking_denial(denied: Iterable[ToolTask]) -> str | None:

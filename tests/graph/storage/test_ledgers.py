@@ -446,7 +446,7 @@ def test_what_is_large_is_in_the_database_once(postgres_url: str) -> None:
         with psycopg.connect(postgres_url) as connection:
             kept = connection.execute("SELECT thread_id, length(output) FROM daruma_outputs")
             assert kept.fetchall() == [("t", len(BIG) + DIGEST)]
-            found = connection.execute("SELECT max(octet_length(blob)) FROM checkpoint_writes")
+            found = connection.execute("SELECT max(octet_length(blob)) FROM daruma_writes")
             assert (found.fetchone() or (0,))[0] < 25_000
 
 

@@ -32,7 +32,7 @@ from daruma.tools.calls import Effect, Outcome
 # --- A checkpoint whose row is changed tells the truth of itself, and damage is not covered up.
 
 ROW = """
-SELECT parent_checkpoint_id, checkpoint, metadata FROM checkpoints
+SELECT parent_checkpoint_id, checkpoint, metadata FROM daruma_checkpoints
 WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = %s
 """
 COUNTERS = "counters_since_delta_snapshot"
@@ -84,7 +84,7 @@ def test_a_damaged_row_is_not_marked_anew(postgres_url: str) -> None:
         at = told(pg)
         with psycopg.connect(postgres_url) as connection:
             connection.execute(
-                "UPDATE checkpoints SET metadata = jsonb_set(metadata, '{step}', '99')"
+                "UPDATE daruma_checkpoints SET metadata = jsonb_set(metadata, '{step}', '99')"
             )
         before = row_at(postgres_url, at)
 
@@ -166,7 +166,7 @@ def test_a_thinned_thread_is_what_it_was_and_goes_on_alike(
             saver.prune([thread])
             assert seen(model_runs[0]) == before
 
-        assert rows(postgres_url, "checkpoints", thread) == 1
+        assert rows(postgres_url, "daruma_checkpoints", thread) == 1
         for run in model_runs:
             if waits:
                 run.approve()
@@ -183,15 +183,15 @@ def test_a_long_thread_keeps_a_fraction(postgres_url: str) -> None:
     """60 steps: more writes than there are between two whole copies; little is left of them."""
     with open_postgres(postgres_url) as postgres:
         run = run_on(postgres, turns_of([[1] * 60])).ask()
-        before, many = seen(run), rows(postgres_url, "checkpoint_writes", "t")
+        before, many = seen(run), rows(postgres_url, "daruma_writes", "t")
 
         postgres.checkpointer.prune(["t"])
 
         assert seen(run) == before
         assert len(run.messages) == 122
         assert many > 100
-        assert rows(postgres_url, "checkpoint_writes", "t") == 0
-        assert rows(postgres_url, "checkpoint_blobs", "t") < 30
+        assert rows(postgres_url, "daruma_writes", "t") == 0
+        assert rows(postgres_url, "daruma_blobs", "t") < 30
 
 
 def test_a_team_at_work_keeps_what_its_members_need(postgres_url: str, tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_a_team_at_work_keeps_what_its_members_need(postgres_url: str, tmp_path:
         postgres.checkpointer.prune(["t"])
 
         assert seen(run) == before
-        assert rows(postgres_url, "checkpoints", "t") == 3
+        assert rows(postgres_url, "daruma_checkpoints", "t") == 3
         for question in run.snapshot.interrupts:
             (asked,) = question.value["approvals"]
             reply = {"approval_id": asked["approval_id"], "digest": asked["digest"]}
@@ -224,7 +224,7 @@ def test_a_team_at_work_keeps_what_its_members_need(postgres_url: str, tmp_path:
 
         postgres.checkpointer.prune(["t"])
 
-        assert rows(postgres_url, "checkpoints", "t") == 1
+        assert rows(postgres_url, "daruma_checkpoints", "t") == 1
 
 
 def test_calls_that_were_passed_are_off_the_record(postgres_url: str) -> None:
@@ -281,9 +281,9 @@ def test_a_thread_that_is_being_run_is_left_alone(postgres_url: str) -> None:
                 each()
 
         saver.leases.give_back(hold)
-        assert rows(postgres_url, "checkpoints", "t") > 1
+        assert rows(postgres_url, "daruma_checkpoints", "t") > 1
         saver.delete_thread("t")
-        assert rows(postgres_url, "checkpoints", "t") == 0
+        assert rows(postgres_url, "daruma_checkpoints", "t") == 0
         again = saver.leases.take("t")
         assert again.token > hold.token
         saver.leases.give_back(again)

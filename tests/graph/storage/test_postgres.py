@@ -23,7 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
-from langgraph.graph import START, StateGraph
+from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.graph import START, MessagesState, StateGraph
 from psycopg.conninfo import make_conninfo
 from tests.crash.scenes import NEVER, graph_over
 from tests.damages import (
@@ -37,8 +38,9 @@ from tests.damages import (
     killed_before,
     restored,
 )
+from tests.scripted_runs import say
 
-from daruma import Settings, build_graph
+from daruma import ScriptedChatModel, Settings, build_graph
 from daruma.graph.storage import Postgres, aopen_postgres, open_postgres
 from daruma.graph.storage._pool import display_url
 from daruma.graph.storage._postgres import key_bytes
@@ -191,18 +193,22 @@ def test_a_database_of_another_format_is_refused_in_one_line_and_left_as_it_is(
         assert owner.execute("SELECT v FROM daruma_version").fetchall() == before
 
 
-def test_a_database_of_langgraphs_own_checkpointer_is_refused(empty_postgres_url: str) -> None:
-    """Its tables have the same names, and another form."""
-    with psycopg.connect(empty_postgres_url, autocommit=True) as owner:
-        owner.execute("CREATE TABLE checkpoint_migrations (v integer PRIMARY KEY)")
+def test_langgraphs_own_tables_may_lie_beside_ours(empty_postgres_url: str) -> None:
+    """An application that has both in one database: neither touches what the other stores."""
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
+    with PostgresSaver.from_conn_string(empty_postgres_url) as theirs:
+        theirs.setup()
+        builder = StateGraph(MessagesState).add_node("speak", lambda _: {"messages": ["hi"]})
+        other: Any = builder.add_edge(START, "speak").compile(theirs)
+        other.invoke({"messages": ["Hello"]}, config)
+        with open_postgres(empty_postgres_url) as postgres:
+            model = ScriptedChatModel(script=[say("Done.")])
+            graph = build_graph(model, persistence=postgres)
+            graph.invoke({"messages": [("user", "Do it")], "mode": "react"}, config)
+            postgres.checkpointer.delete_thread("t")
 
-    with (
-        pytest.raises(OtherFormat, match="LangGraph's own checkpointer") as refused,
-        open_postgres(empty_postgres_url),
-    ):
-        pass
-
-    assert "\n" not in str(refused.value)
+        texts = [message.text for message in other.get_state(config).values["messages"]]
+    assert texts == ["Hello", "hi"]
 
 
 @contextmanager
@@ -475,7 +481,7 @@ def test_a_row_that_is_deleted_is_missed_or_was_not_needed(
                 except DamagedState:
                     missed += 1
                 else:
-                    earlier = (table, row.get("checkpoint_id")) == ("checkpoints", newest)
+                    earlier = (table, row.get("checkpoint_id")) == ("daruma_checkpoints", newest)
                     assert earlier or read.values == whole.values, (table, row)
     assert missed > 20
 
@@ -489,7 +495,7 @@ def test_what_a_task_wrote_is_there_as_a_whole_or_not_at_all(
         graph = graph_over(pg, "paid", tmp_path / "paid", NEVER)
         killed_before(postgres_url, graph, "settle", after=True)
         newest = graph.get_state(THREAD).config["configurable"]["checkpoint_id"]
-        gone = "DELETE FROM checkpoint_writes WHERE checkpoint_id = %s RETURNING channels"
+        gone = "DELETE FROM daruma_writes WHERE checkpoint_id = %s RETURNING channels"
         with restored(postgres_url) as connection:
             (lost,) = connection.execute(gone, [newest]).fetchall()
             ended = at_the_end(graph, None, THREAD)
@@ -508,7 +514,8 @@ def test_an_older_damaged_checkpoint_leaves_the_newest_as_it_is(
         old = [*graph.get_state_history(THREAD)][5].config["configurable"]["checkpoint_id"]
         with restored(postgres_url) as connection:
             connection.execute(
-                "UPDATE checkpoints SET checkpoint = checkpoint - 'ts' WHERE checkpoint_id = %s",
+                "UPDATE daruma_checkpoints SET checkpoint = checkpoint - 'ts'"
+                " WHERE checkpoint_id = %s",
                 [old],
             )
 

@@ -23,11 +23,11 @@ def attack(trace: Path) -> Any:
 
 
 PLACES = {
-    "a channel's value": "UPDATE checkpoint_blobs SET type = %s, blob = %s WHERE " + OWN_BLOB,
-    "a write that waits": "INSERT INTO checkpoint_writes (thread_id, checkpoint_id, task_id, slot,"
+    "a channel's value": "UPDATE daruma_blobs SET type = %s, blob = %s WHERE " + OWN_BLOB,
+    "a write that waits": "INSERT INTO daruma_writes (thread_id, checkpoint_id, task_id, slot,"
     f" channels, type, blob) SELECT 't', checkpoint_id, 'x', 0, '{{plan}}', %s, %s FROM"
-    f" checkpoints WHERE {NEWEST}",
-    "a write of old": "UPDATE checkpoint_writes SET channels = '{messages}', type = %s, blob = %s "
+    f" daruma_checkpoints WHERE {NEWEST}",
+    "a write of old": "UPDATE daruma_writes SET channels = '{messages}', type = %s, blob = %s "
     f"WHERE 'messages' = ANY(channels) AND {PARENT}",
 }
 SHAPES: dict[str, Callable[[Any], Any]] = {
@@ -53,7 +53,7 @@ def test_a_crafted_row_of_a_thread_runs_nothing(
                 if place != "a channel's value":
                     channel = "plan" if place == "a write that waits" else "messages"
                     value = ("writes", ormsgpack.packb([1, [[channel, *value]]]))
-                connection.execute("DELETE FROM checkpoint_writes WHERE task_id = 'x'")
+                connection.execute("DELETE FROM daruma_writes WHERE task_id = 'x'")
                 assert (
                     connection.execute(
                         PLACES[place].encode(), [*Checked().seal(value, ())]

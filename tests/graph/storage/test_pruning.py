@@ -188,8 +188,8 @@ def test_a_damaged_thread_keeps_no_other_from_being_pruned(postgres_url: str) ->
         make_old(postgres_url, "old")
         with psycopg.connect(postgres_url) as connection:
             connection.execute(
-                "UPDATE checkpoints SET checkpoint = jsonb_set(checkpoint, '{ts}', '\"then\"')"
-                " WHERE thread_id = 'damaged'"
+                "UPDATE daruma_checkpoints SET checkpoint ="
+                " jsonb_set(checkpoint, '{ts}', '\"then\"') WHERE thread_id = 'damaged'"
             )
 
         assert [each.thread_id for each in postgres.old_threads(YEAR)] == ["old"]

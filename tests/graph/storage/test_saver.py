@@ -196,7 +196,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_can_be_resumed(
         before, damaged = _two_newest(postgres_url)
         with psycopg.connect(postgres_url) as other:
             other.execute(
-                "INSERT INTO checkpoint_writes (thread_id, checkpoint_id, task_id, slot, channels,"
+                "INSERT INTO daruma_writes (thread_id, checkpoint_id, task_id, slot, channels,"
                 " type, blob) VALUES ('t', %s, 'x', 0, '{words}', 'pickle', 'x')",
                 [damaged],
             )
@@ -213,7 +213,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_can_be_resumed(
 def _two_newest(url: str) -> list[str]:
     with psycopg.connect(url, row_factory=dict_row) as connection:
         rows = connection.execute(
-            "SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id DESC LIMIT 2"
+            "SELECT checkpoint_id FROM daruma_checkpoints ORDER BY checkpoint_id DESC LIMIT 2"
         )
         return [row["checkpoint_id"] for row in rows][::-1]
 

@@ -134,7 +134,8 @@ async def counted_writes(postgres_url: str) -> Any:
     """Return what the newest checkpoint says of its parent's writes."""
     async with await psycopg.AsyncConnection.connect(postgres_url) as other:
         found = await other.execute(
-            "SELECT checkpoint #> '{daruma,writes}' FROM checkpoints ORDER BY checkpoint_id DESC"
+            "SELECT checkpoint #> '{daruma,writes}' FROM daruma_checkpoints"
+            " ORDER BY checkpoint_id DESC"
         )
         row = await found.fetchone()
         return row and row[0]

@@ -240,8 +240,8 @@ def test_the_same_task_without_a_key_is_there_to_be_read(postgres_url: str, tmp_
         told(pg, tmp_path / CANARY)
 
     assert singing(postgres_url) >= {
-        "checkpoint_blobs",
-        "checkpoint_writes",
+        "daruma_blobs",
+        "daruma_writes",
         "daruma_effects",
         "daruma_items",
         "daruma_outputs",
@@ -269,25 +269,25 @@ def test_texts_and_numbers_are_sealed_too(postgres_url: str) -> None:
         history = [past.values for past in graph.get_state_history(THREAD)]
 
     with psycopg.connect(postgres_url) as connection:
-        rows = str(connection.execute("SELECT checkpoint FROM checkpoints").fetchall())
+        rows = str(connection.execute("SELECT checkpoint FROM daruma_checkpoints").fetchall())
     assert read == history[1] == {**values, "nothing": None}
     assert CANARY not in rows
     assert "987654321" not in rows
 
 
 SWAPS = {
-    "another version": "UPDATE checkpoint_blobs a SET blob = b.blob, type = b.type "
-    "FROM checkpoint_blobs b WHERE a.channel = b.channel AND a.version <> b.version",
-    "another thread": "UPDATE checkpoint_blobs a SET blob = b.blob, type = b.type "
-    "FROM checkpoint_blobs b WHERE a.thread_id = 't' AND b.thread_id = 'u'"
+    "another version": "UPDATE daruma_blobs a SET blob = b.blob, type = b.type "
+    "FROM daruma_blobs b WHERE a.channel = b.channel AND a.version <> b.version",
+    "another thread": "UPDATE daruma_blobs a SET blob = b.blob, type = b.type "
+    "FROM daruma_blobs b WHERE a.thread_id = 't' AND b.thread_id = 'u'"
     " AND a.channel = b.channel AND a.channel = 'task'",
-    "another task's write": "UPDATE checkpoint_writes a SET blob = b.blob, type = b.type "
-    "FROM checkpoint_writes b WHERE a.channels = b.channels AND 'messages' = ANY(a.channels) "
+    "another task's write": "UPDATE daruma_writes a SET blob = b.blob, type = b.type "
+    "FROM daruma_writes b WHERE a.channels = b.channels AND 'messages' = ANY(a.channels) "
     "AND a.checkpoint_id <> b.checkpoint_id",
-    "another thread's row": "UPDATE checkpoints a SET checkpoint = jsonb_set("
-    "b.checkpoint, '{id}', to_jsonb(a.checkpoint_id)) FROM checkpoints b "
+    "another thread's row": "UPDATE daruma_checkpoints a SET checkpoint = jsonb_set("
+    "b.checkpoint, '{id}', to_jsonb(a.checkpoint_id)) FROM daruma_checkpoints b "
     "WHERE a.thread_id = 't' AND b.thread_id = 'u'",
-    "clear text": "UPDATE checkpoint_blobs SET type = 'msgpack', blob = '\\xc0'",
+    "clear text": "UPDATE daruma_blobs SET type = 'msgpack', blob = '\\xc0'",
 }
 
 

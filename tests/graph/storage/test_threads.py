@@ -122,13 +122,13 @@ def test_a_damaged_value_is_not_sealed_anew(postgres_url: str) -> None:
         run_on(postgres, TALK).ask()
         with psycopg.connect(postgres_url) as connection:
             connection.execute(
-                "UPDATE checkpoints SET metadata = jsonb_set(metadata, '{step}', '99')"
+                "UPDATE daruma_checkpoints SET metadata = jsonb_set(metadata, '{step}', '99')"
             )
 
         with pytest.raises(DamagedState, match="of thread 't': its row is not what was stored"):
             postgres.checkpointer.copy_thread("t", "copy")
 
-        assert rows(postgres_url, "copy")["checkpoints"] == 0
+        assert rows(postgres_url, "copy")["daruma_checkpoints"] == 0
 
 
 def test_a_thread_with_a_history_is_no_place_for_a_copy(postgres_url: str) -> None:

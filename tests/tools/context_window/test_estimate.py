@@ -42,7 +42,7 @@ KEYS = base64.b64encode(DICE.randbytes(3000)).decode()
 SAMPLES: dict[str, str] = {
     "English": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
     "Markdown": README.read_text(encoding="utf-8")[:20_000],
-    "Python": (ROOT / "graph" / "asker.py").read_text(encoding="utf-8"),
+    "Python": (ROOT / "graph" / "models" / "_asker.py").read_text(encoding="utf-8"),
     "JSON, dense": json.dumps(RECORDS),
     "JSON, indented": json.dumps(RECORDS, indent=2),
     "log lines": "".join(LOG.format(n=n) for n in range(40)),
