@@ -36,7 +36,7 @@ from daruma.graph.run import Machine
 from daruma.graph.scope import Contexts, RunScope
 from daruma.graph.storage import strict_saver
 from daruma.graph.sync import on_any_loop
-from daruma.state.calls import Dispatch, moved
+from daruma.state.calls import Dispatch, set_status
 from daruma.state.channels import Input, Output, State, Update
 from daruma.state.emergency import emergency_of, words_of
 from daruma.state.errors import CutOff, DarumaError
@@ -162,7 +162,7 @@ def _of_one(state: Dispatch | Assignment, failure: Failure) -> Update:
     """Answer for one of several that were sent out: its siblings go on."""
     if isinstance(state, Dispatch):
         answer = tool_result(state.call, f"Error: {failure.message}", ok=False)
-        return {"messages": [answer], "calls": moved(state.call, "failed")}
+        return {"messages": [answer], "calls": set_status(state.call, "failed")}
     phase = replace(state.phase, status="failed", outcome="failed", failure=failure)
     return {"reports": Report(phase=phase)}
 

@@ -35,7 +35,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite
 from typing_extensions import override
 
-from daruma.state.channels import State, applied, state_of
+from daruma.state.channels import State, apply_update, state_of
 from daruma.tools.calls import OriginalMethods
 
 TESTED_WITH: Final[Mapping[str, tuple[str, ...]]] = {
@@ -122,7 +122,7 @@ class Branch(BranchSpec):
         known = isinstance(input, dict) and not any(
             isinstance(v, Overwrite) for v in input.values()
         )
-        state = applied(reader(config, fresh=False), input) if known else reader(config)
+        state = apply_update(reader(config, fresh=False), input) if known else reader(config)
         told = has_listeners(config)
         result = await (path.ainvoke(state, config) if told else path.afunc(state))
         return self._finish(writer, input, result, config)

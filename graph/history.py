@@ -20,7 +20,7 @@ from daruma.state.plan import first_failed
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint, latest, newest_of_each, savepoint_id
 from daruma.state.settings import Settings
-from daruma.state.spending import BudgetTooSmall, raised, stopped
+from daruma.state.spending import BudgetTooSmall, is_stopped, raised_limits
 from daruma.tools.files import workspace_locked
 from daruma.tools.snapshots import Conflicts, Restored, Snapshots, Store, store_of
 
@@ -134,9 +134,9 @@ def _of_budget(of_task: list[StateSnapshot], settings: Settings) -> Fork:
     if not spent:
         raise NothingToReopen("where the budget was spent is not in this thread's history any more")
     # What came after the stop came to nothing for it: other phases, and what checks would mend.
-    past = next((each for each in spent if not stopped(State(**each.values))), spent[-1])
+    past = next((each for each in spent if not is_stopped(State(**each.values))), spent[-1])
     try:
-        values = raised(State(**past.values), settings)
+        values = raised_limits(State(**past.values), settings)
     except BudgetTooSmall as error:
         raise NothingToReopen(str(error)) from None
     return Fork(_going_on(past), values, "pause")
@@ -147,9 +147,9 @@ def _of_team(past: StateSnapshot, state: State, settings: Settings) -> Fork:
     if state.plan is None:
         raise NothingToReopen("this task has no plan to go on with")
     cleared: dict[str, Any] = {"error": None, "failure": None, "origin": None}
-    if stopped(state):
-        cleared |= raised(state, settings)
-    return Fork(_going_on(past), {"plan": phases.reopened(state.plan), **cleared}, "merge")
+    if is_stopped(state):
+        cleared |= raised_limits(state, settings)
+    return Fork(_going_on(past), {"plan": phases.reopen_failed(state.plan), **cleared}, "merge")
 
 
 def _of_block(of_task: list[StateSnapshot]) -> Fork:

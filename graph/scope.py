@@ -43,7 +43,7 @@ from daruma.state.events import (
     TaskCompleted,
     TaskStarted,
 )
-from daruma.state.record import copied
+from daruma.state.record import copy_with
 from daruma.state.savepoint import Drifted, reduce_drifted
 from daruma.state.settings import LLM, Settings
 from daruma.state.text import digest
@@ -256,7 +256,7 @@ class Contexts:
         name, handing = node.__name__, scope.handing
         if name in COUNTING and context.settings.llm.context_window_tokens:
             model = self.asker(context.settings.llm).model
-            context = copied(context, tokens=await tokens_of(model))
+            context = copy_with(context, tokens=await tokens_of(model))
         if handing:
             handing.entered(name, state, context)
         found = await scope.look.at(name, state, context) if scope.look else None
@@ -292,7 +292,7 @@ class Contexts:
             scope.common[:] = [self._in_common(config, scope, settings, store)]
         common, journals = scope.common[0]
         emit = scope.member.tell if scope.member else scope.emitter(runtime)
-        return copied(
+        return copy_with(
             common,
             emit=emit,
             carry_out=partial(scope.carry_out, config, emit),

@@ -14,7 +14,7 @@ from daruma.tools.calls import (
     open_approvals,
     tool_result,
 )
-from daruma.tools.context import Context, offer_of
+from daruma.tools.context import Context, visible_tools
 from daruma.tools.verification import changed_tests_note
 
 
@@ -32,7 +32,7 @@ async def gate(state: State, context: Context) -> Update:
     )
     after, asked = [*opened.failed], opened.approvals
     decisions = _ask_people(asked, context.now(), changed_tests_note(state)) if asked else {}
-    offer = offer_of(state.task, context, messages=state.messages)
+    offer = visible_tools(state.task, context, messages=state.messages)
     for each in (each for each in asked if each.call.id in decisions):
         decision = decisions[each.call.id]
         decided = await opened.decide(each, decision, offer)

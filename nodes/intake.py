@@ -20,7 +20,7 @@ from daruma.tools.context import Context
 from daruma.tools.continuity import TAKE_UP_MODE, take_up
 from daruma.tools.evolution import feeds_back, lessons_for, report_lessons
 from daruma.tools.memory import owner_of, recall
-from daruma.tools.rollback import Written, drifted, write_savepoint
+from daruma.tools.rollback import Written, drift_update, write_savepoint
 from daruma.tools.skills import usable_in
 from daruma.tools.snapshots import SnapshotUnavailable
 from daruma.tools.team import TemplateRefused, template_named
@@ -69,7 +69,7 @@ async def intake(state: State, context: Context) -> Update:
         "savepoints": helped.written.savepoints,
         "crowded": None,
         **({"overrun": None} if state.overrun else {}),
-        "drifted": drifted(task, helped.written.changes, context),
+        "drifted": drift_update(task, helped.written.changes, context),
         "failure": refusal,
         "origin": None,
         "action": None,

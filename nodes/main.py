@@ -11,12 +11,18 @@ from daruma.state import budget
 from daruma.state.budget import hidden_tools
 from daruma.state.calls import ToolTask, is_open, with_status
 from daruma.state.channels import State, Update
-from daruma.state.context import learned_instruction, pieces, remembered, said_before, warned
+from daruma.state.context import (
+    learned_instruction,
+    memory_messages,
+    pieces,
+    pitfall_messages,
+    said_before,
+)
 from daruma.state.events import AnswerAudited
 from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.messages import Messages, has_shortened_results
-from daruma.state.progress import alarm, observed, signature_of
-from daruma.state.record import copied
+from daruma.state.progress import alarm, observe_results, signature_of
+from daruma.state.record import copy_with
 from daruma.state.settings import PromptPiece
 from daruma.state.steps import Step
 from daruma.tools.calls import (
@@ -31,9 +37,9 @@ from daruma.tools.context import (
     Context,
     RecordStep,
     begin_step,
-    offer_of,
+    budget_exceeded,
     out_of_steps,
-    unpaid,
+    visible_tools,
 )
 from daruma.tools.continuity import (
     advance,
@@ -91,9 +97,9 @@ async def main(state: State, context: Context) -> Update:
 async def _think(state: State, context: Context) -> Update:
     if not budget.can_think(state):
         return out_of_steps(state, "main", context) or {"calls": ()}
-    if spent := unpaid(state, "main", context):
+    if spent := budget_exceeded(state, "main", context):
         return spent
-    offer = offer_of(
+    offer = visible_tools(
         state.task,
         context,
         hidden_tools(state),
@@ -118,9 +124,9 @@ async def _think(state: State, context: Context) -> Update:
         if crowded := after_provider_refusal(draft, state, context, error):
             return too_large_update(crowded)
         audit = audit_answer(failover=error.failover)
-        step = record(ok=False, audit=audit, **observed(state)._asdict())
+        step = record(ok=False, audit=audit, **observe_results(state)._asdict())
         return {"steps": step, "failure": failure_of(error, "main"), "calls": ()}
-    answer = copied(answer, counted=counted) if counted else answer
+    answer = copy_with(answer, counted=counted) if counted else answer
     return _read_answer(state, context, answer, offer, record)
 
 
@@ -131,7 +137,7 @@ def _draft_request(state: State, context: Context, offer: VisibleTools) -> Draft
         "main",
         [_system_message(system), *said_before(state, prompts)],
         sent_history(state),
-        recalled=[*remembered(state), *warned(state, "main")],
+        recalled=[*memory_messages(state), *pitfall_messages(state, "main")],
         tail=[*drift_note(state), *clarification_note(state)],
         tools=offer.tools,
     )
@@ -175,7 +181,7 @@ def _read_answer(
         ok=useless is None,
         signature=signature_of(message, calls),
         audit=audit,
-        **observed(state)._asdict(),
+        **observe_results(state)._asdict(),
     )
     if useless:
         return {"steps": [step], "failure": useless, "calls": ()}

@@ -48,7 +48,10 @@ async def _carry_out_phase(given: Assignment, context: Context) -> Report:
     team = await team_of(given.task, context.settings)
     expert = team.expert(given.phase.expert) if team else None
     place = await make_worktree(given, context)
-    begun, settings = started(given, expert, place), settings_of(expert, context.settings)
+    begun, settings = (
+        build_member_state(given, expert, place),
+        settings_of(expert, context.settings),
+    )
     settings = await in_thread(with_trusted_skills, settings, given.task.workspace)
     recalled = await _recall_for_phase(begun, given.phase, context)
     begun = replace(begun, recalled=recalled, lessons=given.lessons)
@@ -68,7 +71,9 @@ def _failed_report(given: Assignment, error: Exception) -> Report:
     return Report(phase=replace(given.phase, status="failed", outcome="failed", failure=failure))
 
 
-def started(given: Assignment, expert: Expert | None, place: MemberWorktree | None) -> State:
+def build_member_state(
+    given: Assignment, expert: Expert | None, place: MemberWorktree | None
+) -> State:
     """Return the state that the member's own machine starts with: a plan of this one phase.
 
     Its savepoint is the worktree as it was drawn: what a rollback goes back to.

@@ -17,7 +17,7 @@ from daruma.tools.errors import ToolError
 from daruma.tools.rollback import write_savepoint
 from daruma.tools.team import JoinOutcome, check_settled, clear_away, join_work
 from daruma.tools.threads import in_thread
-from daruma.tools.verification import checked, verification_completed
+from daruma.tools.verification import run_all_checks, verification_completed
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def _close_phase(plan: Plan, phase: Phase, failure: Failure | None, context: Con
 async def _check_whole(round_: Round, state: State, context: Context) -> Round:
     """Run the checks on the whole: what is right on each side may be wrong together."""
     try:
-        found = await checked(replace(state, plan=round_.plan), context)
+        found = await run_all_checks(replace(state, plan=round_.plan), context)
     except (ToolError, DarumaError, OSError) as error:
         context.emit(VerificationCompleted(passed=False, summary=str(error)))
         found = Verification(note=f"the checks of the whole could not be run: {error}")

@@ -10,7 +10,15 @@ from daruma.state.channels import State, Update
 from daruma.state.events import BudgetSettled
 from daruma.state.failure import Failure
 from daruma.state.interrupts import Answer, Question, ask_person
-from daruma.state.spending import AGAIN, STOP, granted, in_words, stopped, told, unchecked
+from daruma.state.spending import (
+    AGAIN,
+    STOP,
+    describe_overrun,
+    has_unchecked_work,
+    in_words,
+    is_stopped,
+    read_grant,
+)
 from daruma.state.steps import Grant, Overrun
 from daruma.state.task import Amounts
 from daruma.state.verification import excerpt
@@ -27,12 +35,12 @@ def spent_limit(state: State) -> Overrun:
     return state.overrun
 
 
-def asks(state: State, context: Context) -> bool:
+def asks_person(state: State, context: Context) -> bool:
     """Whether a person is asked: by the settings of the task, and not after they said to stop."""
     if spent_limit(state).measure == "steps":  # whoever found them spent has looked
         return True
     wanted = state.task is not None and state.task.limits.when_spent == "ask"
-    return wanted and context.can_ask and not stopped(state)
+    return wanted and context.can_ask and not is_stopped(state)
 
 
 def question_of(state: State) -> Question:
@@ -46,7 +54,7 @@ def question_of(state: State) -> Question:
     return Question(
         type="question",
         id=f"{state.task_id}:{phase or 'task'}:budget:{number}",
-        question=f"{told(over)} How does it go on?",
+        question=f"{describe_overrun(over)} How does it go on?",
         context=with_changed_tests(
             f'"{AGAIN}", "{STOP}", or an amount in words such as "{example}"', state
         ),
@@ -68,7 +76,7 @@ def _question_of_steps(state: State, id_: str) -> Question:
     return Question(
         type="question",
         id=id_,
-        question=f"{why}, and {budget.bound(state)} is used up. How does it go on?",
+        question=f"{why}, and {budget.bounding_setting(state)} is used up. How does it go on?",
         context=with_changed_tests(
             f'"{GO_ON}" for as many steps once more, "{STOP}", or what to do differently{said}',
             state,
@@ -105,7 +113,7 @@ def apply_decision(state: State, answer: str, context: Context) -> Update:
     over = spent_limit(state)
     if over.measure == "steps":
         return _apply_steps_decision(state, answer, over, context)
-    more = granted(answer, over.measure, _amount_to_go_on(state, over))
+    more = read_grant(answer, over.measure, _amount_to_go_on(state, over))
     grant = Grant(node=over.node, scope=over.scope, more=more or Amounts(), stopped=more is None)
     context.emit(
         BudgetSettled(
@@ -118,18 +126,20 @@ def apply_decision(state: State, answer: str, context: Context) -> Update:
     )
     step = record_step(state, "pause", at=context.now(), ok=not grant.stopped, grant=grant)
     update: Update = {"overrun": None, "steps": step}
-    if not grant.stopped or state.failure or checked_first(state, over):
+    if not grant.stopped or state.failure or verifies_first(state, over):
         return update
     return {
         **update,
-        "failure": Failure(code="budget_exceeded", node=over.node, message=told(over)),
+        "failure": Failure(code="budget_exceeded", node=over.node, message=describe_overrun(over)),
     }
 
 
-def checked_first(state: State, over: Overrun) -> bool:
+def verifies_first(state: State, over: Overrun) -> bool:
     """Whether there is work to be verified before it ends."""
     verifies = state.task is not None and state.task.verify
-    return over.node == "main" and verifies and budget.can_verify(state) and unchecked(state)
+    return (
+        over.node == "main" and verifies and budget.can_verify(state) and has_unchecked_work(state)
+    )
 
 
 def _amount_to_go_on(state: State, over: Overrun) -> float:
@@ -151,7 +161,7 @@ def _limit_of(state: State, over: Overrun) -> float:
 
 async def pause(state: State, context: Context) -> Update:
     """Ask; where the settings say to stop, or nobody can be asked, it stops without a question."""
-    if not asks(state, context):
+    if not asks_person(state, context):
         return apply_decision(state, STOP, context)
     question = question_of(state)
     reply: Answer = ask_person(question, context.now())

@@ -11,7 +11,13 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from daruma.state import budget
 from daruma.state.channels import State, Update
-from daruma.state.context import learned_instruction, pieces, remembered, said_before, warned
+from daruma.state.context import (
+    learned_instruction,
+    memory_messages,
+    pieces,
+    pitfall_messages,
+    said_before,
+)
 from daruma.state.events import PlanProposed, PlanRejected
 from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.messages import cut_off_reason
@@ -20,7 +26,7 @@ from daruma.state.plan_reading import plan_in
 from daruma.state.settings import Settings
 from daruma.state.text import printable_line
 from daruma.tools.calls import audit_answer
-from daruma.tools.context import Answer, Context, RecordStep, begin_step, unpaid
+from daruma.tools.context import Answer, Context, RecordStep, begin_step, budget_exceeded
 from daruma.tools.team import Template, TemplateRefused, team_of
 from daruma.tools.window import (
     Draft,
@@ -54,7 +60,7 @@ TEAM = """\
 
 async def plan(state: State, context: Context) -> Update:
     """Ask the main model for a plan of the task."""
-    if spent := unpaid(state, "plan", context):
+    if spent := budget_exceeded(state, "plan", context):
         return spent
     record = begin_step(state, "plan", context)
     try:
@@ -92,7 +98,7 @@ def request(state: State, settings: Settings, team: Template | None = None) -> D
     learned = learned_instruction(state.lessons, "plan", "plan")
     told = (f"{system}\n\nTask: {goal}{place}", *pieces(state, prompts, "plan"), learned)
     head = [SystemMessage("\n\n".join(part for part in told if part)), *said_before(state, prompts)]
-    known = [*remembered(state), *warned(state, "plan")]
+    known = [*memory_messages(state), *pitfall_messages(state, "plan")]
     return Draft("plan", head, sent_history(state), recalled=known)
 
 

@@ -16,7 +16,7 @@ from daruma.state.progress import progress_of
 from daruma.state.recovery import RecoveryAction
 from daruma.state.usage import Failover, Usage
 from daruma.tools.calls import audit_answer
-from daruma.tools.context import Context, Sampling, begin_step, offer_of, unpaid
+from daruma.tools.context import Context, Sampling, begin_step, budget_exceeded, visible_tools
 from daruma.tools.recovery import (
     RecoveryCase,
     action_by_rule,
@@ -51,7 +51,7 @@ async def recovery(state: State, context: Context) -> Update:
     failure = state.failure
     if failure is None:
         raise LookupError("there is no failure to recover from")
-    spent = None if give_up_reason(state, failure) else unpaid(state, "recovery", context)
+    spent = None if give_up_reason(state, failure) else budget_exceeded(state, "recovery", context)
     if spent:
         return spent
     progress = progress_of(state).to_dict()
@@ -80,7 +80,7 @@ async def _choose_action(
     state: State, failure: Failure, context: Context
 ) -> tuple[RecoveryAction, Usage | None, Failover | None]:
     """Choose: what worked before, else what the model says, else by the rule."""
-    offer = offer_of(state.task, context)
+    offer = visible_tools(state.task, context)
     if learned := await learned_against(state, failure, context):
         return allowed_action(learned, state, failure, offer.names), None, None
     others = context.tools.stand_ins(failure.tool, offer.names)

@@ -10,7 +10,7 @@ from daruma.state.events import Reflected
 from daruma.state.failure import ModelFailed
 from daruma.state.usage import Failover
 from daruma.tools.calls import audit_answer
-from daruma.tools.context import Answer, Context, RecordStep, begin_step, unpaid
+from daruma.tools.context import Answer, Context, RecordStep, begin_step, budget_exceeded
 from daruma.tools.window import (
     Draft,
     after_provider_refusal,
@@ -27,7 +27,7 @@ the output."""
 
 async def reflect(state: State, context: Context) -> Update:
     """Ask for a reflection; if that fails, the next attempt goes on without one (VE-04)."""
-    if spent := unpaid(state, "reflect", context):
+    if spent := budget_exceeded(state, "reflect", context):
         return spent
     draft = Draft("reflect", [SystemMessage(PROMPT)], sent_history(state))
     counted, crowded = check_size(draft, state, context)

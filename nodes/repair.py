@@ -12,7 +12,7 @@ from daruma.state.failure import ModelFailed
 from daruma.state.spending import overrun
 from daruma.state.usage import Failover
 from daruma.tools.calls import BrokenCalls, audit_answer, repair_round, tool_result
-from daruma.tools.context import EXACT, Answer, Context, begin_step, offer_of
+from daruma.tools.context import EXACT, Answer, Context, begin_step, visible_tools
 from daruma.tools.continuity import offer_leaving_out
 
 
@@ -22,7 +22,7 @@ async def repair(state: State, context: Context) -> Update:
     What comes back is checked like any other call. What is still broken after the last attempt
     has failed, and the model that made the call is told why.
     """
-    offer = offer_of(
+    offer = visible_tools(
         state.task, context, hidden_tools(state, answered=True), messages=state.messages
     )
     window = context.settings.llm.context_window_tokens

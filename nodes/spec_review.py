@@ -30,7 +30,7 @@ async def spec_review(state: State, context: Context) -> Update:
     experts = await _expert_names(state, context)
     question = review_request(state, context.settings.spec_review.timeout, experts)
     reply = ask_person(question, context.now())
-    review_id, plan = question["spec_review_id"], proposed(state)
+    review_id, plan = question["spec_review_id"], plan_under_review(state)
     decision = "timeout" if isinstance(reply, Park) else reply.decision
     if plan.parked and state.task:
         context.emit(task_started(state.task))
@@ -49,21 +49,21 @@ def _park_task(state: State, context: Context) -> Update:
     said = words_of(context.settings.fallback_chain).parked
     context.emit(TaskCompleted(task_id=state.task_id, status="parked", output=said))
     result = result_of(state, "parked", said, context.now())
-    return {"plan": replace(proposed(state), parked=True), "result": result}
+    return {"plan": replace(plan_under_review(state), parked=True), "result": result}
 
 
 async def _expert_names(state: State, context: Context) -> tuple[str, ...]:
     try:
         team = await team_of(state.task, context.settings)
     except TemplateRefused:  # its file was changed since: those whom the plan names are known
-        named = (phase.expert for phase in proposed(state).phases if phase.expert)
+        named = (phase.expert for phase in plan_under_review(state).phases if phase.expert)
         return tuple(dict.fromkeys(named))
     return team.names if team else ()
 
 
 def review_request(state: State, timeout: float, experts: Sequence[str] = ()) -> SpecReviewRequest:
     """Build the question; its deadline counts from when the plan was made."""
-    plan = proposed(state)
+    plan = plan_under_review(state)
     made = max((step.at + step.seconds for step in state.steps if step.kind == "plan"), default=0)
     request = SpecReviewRequest(
         type="spec_review_request",
@@ -80,7 +80,7 @@ def review_request(state: State, timeout: float, experts: Sequence[str] = ()) ->
     return request
 
 
-def proposed(state: State) -> Plan:
+def plan_under_review(state: State) -> Plan:
     """Return the plan under review."""
     if state.plan is None:
         raise LookupError("there is no plan to review")

@@ -8,7 +8,7 @@ from typing import Final
 
 from langgraph.errors import GraphBubbleUp
 
-from daruma.state.calls import Dispatch, ToolTask, moved
+from daruma.state.calls import Dispatch, ToolTask, set_status
 from daruma.state.channels import Update
 from daruma.state.errors import CutOff
 from daruma.state.events import ApprovalCompleted, ToolCompleted, ToolStarted
@@ -27,7 +27,7 @@ from daruma.tools.calls import (
     tool_result,
     void_approval,
 )
-from daruma.tools.context import Context, offer_of
+from daruma.tools.context import Context, visible_tools
 from daruma.tools.editor_tool import advise_paths
 from daruma.tools.errors import GroundsChanged, OutcomeUnknown, ToolError
 from daruma.tools.snapshots import SnapshotUnavailable
@@ -48,7 +48,7 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
     with what came of it then; about one that was cut short a person may be asked (DU-06).
     """
     call, at = dispatch.call, context.now()
-    known = offer_of(dispatch.task, context).find(call.name)
+    known = visible_tools(dispatch.task, context).find(call.name)
     if known is None:
         return _result_update(call, await outcome_without_tool(call, context.journal))
 
@@ -113,7 +113,7 @@ def _result_update(call: ToolTask, outcome: Outcome, known: Tool | None = None) 
                 definition=ran.definition if ran else "",
             )
         ],
-        "calls": moved(call, outcome.status),
+        "calls": set_status(call, outcome.status),
     }
 
 

@@ -9,20 +9,20 @@ from daruma.state.channels import State, Update
 from daruma.state.events import VerificationCompleted
 from daruma.state.failure import Code, Failure
 from daruma.state.verification import Verification, excerpt
-from daruma.tools.context import Context, begin_step, out_of_steps, unpaid
+from daruma.tools.context import Context, begin_step, budget_exceeded, out_of_steps
 from daruma.tools.errors import FileUnavailable, ToolError
 from daruma.tools.sandbox import SandboxUnavailable
 from daruma.tools.snapshots import SnapshotUnavailable
-from daruma.tools.verification import checked, verification_completed
+from daruma.tools.verification import run_all_checks, verification_completed
 
 
 async def verify(state: State, context: Context) -> Update:
     """Run the checks once (VE-01). A red result is told to the model as an excerpt (VE-03)."""
-    if spent := unpaid(state, "verify", context):
+    if spent := budget_exceeded(state, "verify", context):
         return spent
     record = begin_step(state, "verify", context)
     try:
-        verification = await checked(state, context)
+        verification = await run_all_checks(state, context)
     except (ToolError, SandboxUnavailable, SnapshotUnavailable, OSError) as error:
         context.emit(VerificationCompleted(passed=False, summary=str(error)))
         failure = Failure(code=_failure_code(error), node="verify", message=str(error))

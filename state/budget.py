@@ -86,7 +86,7 @@ def _scoped(state: State, steps: Iterable[Step]) -> Iterator[Step]:
             yield step
 
 
-def spent(steps: Iterable[Step], kind: StepKind) -> int:
+def count_steps(steps: Iterable[Step], kind: StepKind) -> int:
     """Count the steps of a kind."""
     return sum(step.kind == kind for step in steps)
 
@@ -152,7 +152,7 @@ def can_reflect(state: State) -> bool:
     """Whether another reflection fits: one in all once recovery stepped in (VE-04, RE-10)."""
     limit = _limits(state).reflect
     recovered = in_phase(state, "recover") > 0
-    return reflected(state) < (min(limit, 1) if recovered else limit)
+    return count_reflections(state) < (min(limit, 1) if recovered else limit)
 
 
 def can_recover(state: State) -> bool:
@@ -160,7 +160,7 @@ def can_recover(state: State) -> bool:
     return _limits(state).recoveries > 0
 
 
-def reflected(state: State) -> int:
+def count_reflections(state: State) -> int:
     """Count the reflections of the phase."""
     return in_phase(state, "reflect")
 
@@ -168,7 +168,7 @@ def reflected(state: State) -> int:
 def can_reinject(state: State) -> bool:
     """Whether a failed verification may go back to the model without a reflection (VE-03)."""
     red = sum(step.kind == "verify" and not step.ok for step in in_scope(state))
-    return red - 1 - reflected(state) < _limits(state).reinjections
+    return red - 1 - count_reflections(state) < _limits(state).reinjections
 
 
 def can_go_on(state: State) -> bool:
@@ -177,7 +177,7 @@ def can_go_on(state: State) -> bool:
     return again and can_think(state) and can_verify(state)
 
 
-def bound(state: State) -> str:
+def bounding_setting(state: State) -> str:
     """Name the one setting that bounds the steps of the work at hand, with its value."""
     limits = _limits(state)
     if turn_is_over(state):
@@ -188,12 +188,12 @@ def bound(state: State) -> str:
         return f"budgets.{name} ({limits.think})"
     if can_reflect(state) or can_reinject(state):
         return f"budgets.verify ({limits.verify})"
-    if reflected(state) < limits.reflect:
+    if count_reflections(state) < limits.reflect:
         return "one reflection after a recovery"  # VE-04
     return f"budgets.reflect ({limits.reflect})"
 
 
-def granted(state: State) -> int:
+def count_grants(state: State) -> int:
     """Count how often a person granted the quotas of steps once more, in this phase (RE-03a)."""
     if not in_phase(state, "pause"):
         return 0
@@ -244,7 +244,7 @@ def _limits(state: State) -> Limits:
     """Return the limits of the task, each as often as it was granted."""
     if state.task is None:
         return Limits(think=0, verify=0, reflect=0)
-    limits, times = state.task.limits, 1 + granted(state)
+    limits, times = state.task.limits, 1 + count_grants(state)
     if times == 1:
         return limits
     return replace(

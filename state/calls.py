@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
 
-from daruma.state.record import changed, record
+from daruma.state.record import change_record, record
 from daruma.state.task import Task
-from daruma.state.text import revealed, revealed_line, warnings
+from daruma.state.text import reveal_invisible, revealed_line, warnings
 
 UNCHANGED = "daruma_unchanged"
 """The key among a result's ``additional_kwargs`` for a call that could change the workspace, and
@@ -111,9 +111,9 @@ def is_open(calls: Iterable[ToolTask]) -> bool:
     return any(call.status in ("ready", "awaiting") for call in calls)
 
 
-def moved(call: ToolTask, status: ToolTaskStatus) -> ToolTask:
+def set_status(call: ToolTask, status: ToolTaskStatus) -> ToolTask:
     """Return the call with another status."""
-    return changed(call, status=status)
+    return change_record(call, status=status)
 
 
 # --- An approval: exactly what will run if a person says yes, and the digests that prove it.
@@ -192,7 +192,7 @@ def approval_of(call: ToolTask, workspace: str | None, grounds: Grounds | None =
         cwd=cwd,
         sandbox=grounds.sandbox,
         not_covered=grounds.not_covered,
-        shown=revealed(plain),
+        shown=reveal_invisible(plain),
         warnings=(*call.changes, *_warnings(call)),
     )
 

@@ -236,7 +236,7 @@ def _fields() -> tuple[tuple[str, Any, Callable[[], Any] | None], ...]:
     )
 
 
-def applied(state: State, update: Update) -> State:
+def apply_update(state: State, update: Update) -> State:
     """Return the state after a node's update: what was there for one superstep only is gone.
 
     Of the update's values none is an ``Overwrite``; our nodes write none.

@@ -40,7 +40,7 @@ def relevant_context(recalled: Recalled | None) -> str:
     )
 
 
-def remembered(state: State) -> list[AnyMessage]:
+def memory_messages(state: State) -> list[AnyMessage]:
     """Return the block of the task at hand as the message that its requests have at their head."""
     ours = state.recalled is not None and state.recalled.task_id == state.task_id
     block = relevant_context(state.recalled) if ours else ""
@@ -112,7 +112,7 @@ def historical_pitfalls(lessons: Lessons | None) -> str:
     )
 
 
-def warned(state: State, actor: str) -> list[AnyMessage]:
+def pitfall_messages(state: State, actor: str) -> list[AnyMessage]:
     """Return the block as a message for the head of a request of ``actor``: plan or main.
 
     Where a task is planned the plan is what can avoid them, and main is not told again.

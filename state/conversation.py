@@ -63,7 +63,7 @@ def each_of(clarification: Clarification | None) -> tuple[Clarification, ...]:
     return (replace(clarification, also=()), *clarification.also)
 
 
-def joined(parts: tuple[Clarification, ...]) -> Clarification | None:
+def join_clarifications(parts: tuple[Clarification, ...]) -> Clarification | None:
     """Return several as one, the first with the others beside it; None for none."""
     return replace(parts[0], also=parts[1:]) if parts else None
 
@@ -116,7 +116,7 @@ _MOST: Final = 10_000
 _LARGEST: Final = 2**63 - 1
 
 
-def squashed(key: str) -> str:
+def squash_key(key: str) -> str:
     """Return a key without what differs between spellings: case and separators."""
     return "".join(each for each in key.casefold() if each not in "_-. ")
 
@@ -330,7 +330,7 @@ def _leaves(given: Mapping[str, Any], path: str = "", depth: int = 0) -> Iterato
     """Yield what is in a snapshot and in its groups, the inmost first: it is the most exact."""
     flat = []
     for key, value in given.items():
-        name, place = squashed(key), f"{path}.{key}" if path else key
+        name, place = squash_key(key), f"{path}.{key}" if path else key
         group = name in _GROUPS and isinstance(value, dict) and value and depth < _DEEPEST_LEAF
         if group:
             yield from _leaves(value, place, depth + 1)

@@ -283,14 +283,14 @@ def emergency_of(failure: Failure, chain: FallbackChain | None = None) -> Emerge
     retryable = failure.code in _RETRYABLE if rule.retryable is None else rule.retryable
     return EmergencyError(
         error_code=failure.code,
-        message=told(failure, words),
+        message=localized_message(failure, words),
         suggestions=advice if chain.has_emergency else (),
         retryable=retryable and (not failure.final or failure.reason in _PASSING),
         original_error=failure.original_error,
     )
 
 
-def told(failure: Failure, words: Words) -> str:
+def localized_message(failure: Failure, words: Words) -> str:
     """Return a failure's message, after the language's headline where it has one."""
     headline = words.headlines.get(failure.code)
     return f"{headline}：{failure.message}" if headline else failure.message

@@ -121,7 +121,7 @@ Gathered = tuple[frozenset[H], frozenset[H]]
 NOTHING: Final[Gathered[Any]] = frozenset(), frozenset()
 
 
-def gathered(known: Gathered[H], values: Iterable[H]) -> Gathered[H]:
+def extend_known(known: Gathered[H], values: Iterable[H]) -> Gathered[H]:
     """Return what is known with values added; ``known`` stays as it is."""
     most, last = known
     last = last.union(values)
@@ -182,7 +182,7 @@ def _all_new(messages: Growing[AnyMessage], written: Sequence[BaseMessage]) -> b
 
 
 def _ids(known: Gathered[str | None], messages: Sequence[BaseMessage]) -> Gathered[str | None]:
-    return gathered(known, [message.id for message in messages])
+    return extend_known(known, [message.id for message in messages])
 
 
 def _key(message: BaseMessage) -> object:

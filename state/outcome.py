@@ -13,7 +13,7 @@ from daruma.state.channels import State
 from daruma.state.failure import Code, Failure
 from daruma.state.lessons import Lessons
 from daruma.state.result import Checked, TaskResult
-from daruma.state.spending import overrun, shown, stopped, told, usages_of
+from daruma.state.spending import describe_overrun, format_amount, is_stopped, overrun, usages_of
 from daruma.state.steps import Step, StepKind
 from daruma.state.task import Measure, Status
 from daruma.state.usage import usage_by_role
@@ -38,7 +38,7 @@ def _red(state: State) -> bool:
 
 
 def _red_reflected(state: State) -> bool:
-    return _red(state) and budget.reflected(state) > 0
+    return _red(state) and budget.count_reflections(state) > 0
 
 
 def _red_out_of_steps(state: State) -> bool:
@@ -56,9 +56,9 @@ ENDINGS: Final[tuple[tuple[Callable[[State], bool], Status], ...]] = (
     (_failed_with("budget_exceeded"), "budget_exceeded"),
     (lambda state: state.failure is not None, "failed"),
     (waits, "parked"),
-    (lambda state: _unanswered(state) and stopped(state), "budget_exceeded"),
+    (lambda state: _unanswered(state) and is_stopped(state), "budget_exceeded"),
     (_unanswered, "max_steps_exceeded"),
-    (lambda state: _red(state) and stopped(state), "budget_exceeded"),
+    (lambda state: _red(state) and is_stopped(state), "budget_exceeded"),
     (_red_reflected, "gave_up_after_reflections"),
     (_red_out_of_steps, "max_steps_exceeded"),
     (_red, "failed"),
@@ -167,14 +167,14 @@ def stopped_text(state: State) -> str:
     """Say which limit ended the loop, by its one setting; of the turn's in the words of TL-16."""
     if budget.turn_is_over(state):
         return "Stopped: exceeded max_steps_per_turn."
-    return f"Stopped: exceeded {budget.bound(state)}."
+    return f"Stopped: exceeded {budget.bounding_setting(state)}."
 
 
 def spent_text(state: State) -> str:
     """Say which budget ended the work, and what the last checks said."""
     checked = state.verification.summary if state.verification else ""
     over = overrun(state, "main")
-    why = told(over) if over else "The budget is spent."
+    why = describe_overrun(over) if over else "The budget is spent."
     return f"Stopped: {why[0].lower()}{why[1:]} {checked}".strip()
 
 
@@ -197,7 +197,7 @@ def _steps_ended_by(state: State) -> str:
     """Name the limit on the steps, which is what bound."""
     if state.task and state.task.limits.reflect == 0 and budget.can_verify(state):
         return "no reflections: budgets.reflect (0)"
-    return f"the limit is {budget.bound(state)}"
+    return f"the limit is {budget.bounding_setting(state)}"
 
 
 # --- Building the result of a task from the record: what was spent, used, changed, recovered from.
@@ -233,7 +233,7 @@ def result_of(
         phases=state.plan.phases if state.plan else (),
         verification=_verification(state),
         verifications=tuple(step.verification for step in steps if step.verification),
-        budgets={kind: budget.spent(steps, kind) for kind in kinds},
+        budgets={kind: budget.count_steps(steps, kind) for kind in kinds},
         usage=usage_by_role(usage for step in steps for usage in usages_of(step)),
         timings={**seconds, "total": now - started},
         audit=tuple(step.audit for step in steps if step.audit),
@@ -263,7 +263,9 @@ def _of_workspace(state: State) -> tuple[str, ...]:
     of_task = [each for each in state.savepoints if each.task_id == state.task_id]
     notes = [f"savepoint {each.id}: {each.note}" for each in of_task if each.note]
     if state.drifted and state.drifted.task_id == state.task_id:
-        notes.insert(0, f"files that somebody else changed meanwhile: {named(state.drifted.paths)}")
+        notes.insert(
+            0, f"files that somebody else changed meanwhile: {join_paths(state.drifted.paths)}"
+        )
     return tuple(dict.fromkeys(notes))
 
 
@@ -272,7 +274,7 @@ def _of_budget(steps: list[Step]) -> tuple[str, ...]:
     grants = [step.grant for step in steps if step.grant]
     measures: tuple[Measure, ...] = get_args(Measure)
     more = {m: sum(each.more.of(m) or 0.0 for each in grants) for m in measures}
-    notes = [f"granted beyond its budget: {shown(m, more[m])}" for m in measures if more[m]]
+    notes = [f"granted beyond its budget: {format_amount(m, more[m])}" for m in measures if more[m]]
     if times := sum(each.steps and not each.stopped for each in grants):
         often = "once more" if times == 1 else f"{times} times more"
         notes.append(f"a person granted the steps {often}")
@@ -302,7 +304,7 @@ def _of_lessons(state: State) -> tuple[str, ...]:
     return (lessons.note,) if lessons and ours and lessons.note else ()
 
 
-def named(paths: tuple[str, ...]) -> str:
+def join_paths(paths: tuple[str, ...]) -> str:
     """Name some paths on one line, at most ``MOST_NAMED`` of them."""
     more = len(paths) - MOST_NAMED
     return ", ".join(paths[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -218,7 +218,7 @@ def dependents(plan: Plan, phase_id: str) -> tuple[Phase, ...]:
     return tuple(phase for phase in plan.phases if phase.id in reached - {phase_id})
 
 
-def reopened(plan: Plan) -> Plan:
+def reopen_failed(plan: Plan) -> Plan:
     """Return a plan whose failed phases are to be done again; what is completed stays so."""
     phases = tuple(
         replace(

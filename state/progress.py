@@ -14,13 +14,13 @@ from daruma.state import budget
 from daruma.state.calls import UNCHANGED, ToolTask, with_status
 from daruma.state.channels import State
 from daruma.state.failure import Failure
-from daruma.state.messages import NOTHING, Gathered, gathered, growing, holds_any
+from daruma.state.messages import NOTHING, Gathered, extend_known, growing, holds_any
 from daruma.state.mode import KEEP_WORKING, Mode
 from daruma.state.recovery import DONE
 from daruma.state.steps import Step
 from daruma.state.text import (
     digest,
-    folded,
+    fold_spellings,
     without_names,
     without_noise,
     without_numbers,
@@ -44,7 +44,10 @@ def signature_of(message: AIMessage, calls: Sequence[ToolTask]) -> str:
         return ""
     raw = {call["id"]: call["args"] for call in message.invalid_tool_calls}
     asked = [
-        (_key(call.name), folded(raw.get(call.id) if call.problem in _UNREAD else call.args))
+        (
+            _key(call.name),
+            fold_spellings(raw.get(call.id) if call.problem in _UNREAD else call.args),
+        )
         for call in calls
     ]
     return f"{' + '.join(_shown(calls))}#{digest(asked)}"
@@ -90,7 +93,7 @@ class Observed(NamedTuple):
     blockers: tuple[str, ...] = ()
 
 
-def observed(state: State) -> Observed:
+def observe_results(state: State) -> Observed:
     """Read the results of the task's last answer, in the order of its calls.
 
     Results count as equal without what is noise, errors without numbers as well. What a person
@@ -216,7 +219,7 @@ def rounds(steps: Sequence[Step], now: Step) -> list[Round]:
     ]
 
 
-def refused(steps: Sequence[Step]) -> bool:
+def has_refused_calls(steps: Sequence[Step]) -> bool:
     """Whether calls were not run since the last round, because they repeated themselves."""
     thinks = [step for step in steps if step.kind == "think"]
     last = _after_last(thinks, lambda step: step.ok)
@@ -274,7 +277,7 @@ def repeating(steps: Sequence[Step], asked: Step, *, threshold: int) -> Loop | N
     past = rounds(current, asked)
     for length in range(1, LONGEST + 1):
         times, cycle = _times(past, length), tuple(past[-length:])
-        goes_on = cycle[: None if refused(current) else 1]
+        goes_on = cycle[: None if has_refused_calls(current) else 1]
         if times >= threshold and asked.signature in {each.calls for each in goes_on}:
             return Loop(cycle, times)
     return None
@@ -406,7 +409,7 @@ def progress_of(state: State) -> Progress:
     checks that were run.
     """
     steps = list(budget.in_scope(state))
-    latest = observed(state)
+    latest = observe_results(state)
     now = Step(kind="think", task_id=state.task_id, saw=latest.saw)
     fresh = news(rounds(steps, now))
     looping = state.failure is not None and state.failure.code == "loop_detected"
@@ -497,7 +500,7 @@ def _goes_on(state: State, asked: Step) -> bool:
 
 
 def _made(known: Gathered[str], steps: Sequence[Step]) -> Gathered[str]:
-    return gathered(known, [step.signature for step in steps])
+    return extend_known(known, [step.signature for step in steps])
 
 
 def _failure(message: str, about: str) -> Failure:

@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 T = TypeVar("T")
 
 
-def copied(value: T, **changes: Any) -> T:
+def copy_with(value: T, **changes: Any) -> T:
     """Return a copy of a plain dataclass with other values.
 
     ``replace`` sets each of many fields by itself, past what keeps them from being changed. What a
@@ -44,7 +44,7 @@ def record(cls: type[T]) -> type[T]:
     return cast("type[T]", stored)
 
 
-def changed(value: T, **changes: Any) -> T:
+def change_record(value: T, **changes: Any) -> T:
     """Return a record with other values; the same one where it holds them: it is valid already."""
     same = all(getattr(value, name) == each for name, each in changes.items())
     if same:

@@ -76,7 +76,7 @@ def spent_in_phase(state: "State") -> Spending:
     return spending(_steps(state, "phase"))
 
 
-def allowed(state: "State", scope: Scope) -> Amounts:
+def allowed_amounts(state: "State", scope: Scope) -> Amounts:
     """Return the limits of the task or of its phase, with all that was granted since."""
     if state.task is None:
         return _NO_LIMITS
@@ -113,7 +113,7 @@ def overrun(state: "State", node: Paying) -> Overrun | None:
     """
     measures: tuple[Measure, ...] = ("seconds",) if node == "verify" else get_args(Measure)
     for scope in _scopes(state):
-        limits = allowed(state, scope)
+        limits = allowed_amounts(state, scope)
         if limits == _NO_LIMITS:
             continue  # most tasks: nothing is to be summed up
         spent = spending(_steps(state, scope))
@@ -130,7 +130,7 @@ def overrun(state: "State", node: Paying) -> Overrun | None:
     return None
 
 
-def stopped(state: "State", *, steps: bool = False) -> bool:
+def is_stopped(state: "State", *, steps: bool = False) -> bool:
     """Whether it was said that the task, or its phase, stops where its budget is spent.
 
     That is the budget of tokens, money and time, or that of ``steps``.
@@ -144,7 +144,7 @@ def stopped(state: "State", *, steps: bool = False) -> bool:
     return False
 
 
-def unchecked(state: "State") -> bool:
+def has_unchecked_work(state: "State") -> bool:
     """Whether the model has worked since the last verification of the phase."""
     kinds = [step.kind for step in _steps(state, "phase") if step.kind in {"think", "verify"}]
     return bool(kinds) and kinds[-1] == "think"
@@ -194,21 +194,21 @@ def with_shares(state: "State", tasks: Sequence[Task], phases: Sequence[str]) ->
             task,
             limits=replace(
                 task.limits,
-                taken=taken(state, len(tasks), number),
+                taken=reserved_amounts(state, len(tasks), number),
                 taken_in_phase=_spent_before(state, phase),
-                when_spent="stop" if stopped(state) else task.limits.when_spent,
+                when_spent="stop" if is_stopped(state) else task.limits.when_spent,
             ),
         )
         for number, (task, phase) in enumerate(zip(tasks, phases, strict=True))
     ]
 
 
-def taken(state: "State", members: int, number: int) -> Amounts | None:
+def reserved_amounts(state: "State", members: int, number: int) -> Amounts | None:
     """Return what of the task's limits is not for one member: what is spent, and others' shares."""
     limits = state.task.limits.spend if state.task else None
     if limits is None:
         return None
-    whole, spent = allowed(state, "task"), spent_by_task(state)
+    whole, spent = allowed_amounts(state, "task"), spent_by_task(state)
     tokens = usd = seconds = None
     if whole.tokens is not None and limits.tokens is not None:
         each, over = divmod(max(whole.tokens - spent.tokens, 0), members)
@@ -246,7 +246,7 @@ def assignments(state: "State") -> list[object]:
             plan_id=state.plan.id,
             number=number,
             of=len(state.plan.phases),
-            known=known(state.plan, phase),
+            known=describe_dependencies(state.plan, phase),
             snapshot=snapshots.get(savepoint_id(task.id, phase.id, "phase")),
             lessons=_lessons_for(state, phase),
             unmerged=settled.unmerged if (settled := state.plan.phase(phase.settles)) else None,
@@ -273,7 +273,7 @@ def shares(task: Task, steps: Iterable[Step], members: int) -> list[Task]:
     return [replace(task, limits=replace(task.limits, turn=share)) for share in turns]
 
 
-def known(plan: Plan, phase: Phase) -> str:
+def describe_dependencies(plan: Plan, phase: Phase) -> str:
     """Say what the phases that a phase depends on came to."""
     before = (plan.phase(id_) for id_ in phase.depends_on)
     return "\n\n".join(f"Done before, {p.id}: {p.title}\n{p.answer}".strip() for p in before if p)
@@ -348,7 +348,7 @@ def amount_in(answer: str) -> tuple[Measure, float] | None:
     return measure, number
 
 
-def granted(answer: str, measure: Measure, limit: float) -> Amounts | None:
+def read_grant(answer: str, measure: Measure, limit: float) -> Amounts | None:
     """Return what an answer grants of what is spent, None for one that says to stop."""
     if answer == STOP:
         return None
@@ -372,19 +372,19 @@ def in_words(measure: Measure, number: float) -> str:
     return f"{measure} {number:.9f}".rstrip("0").rstrip(".")
 
 
-def told(over: Overrun) -> str:
+def describe_overrun(over: Overrun) -> str:
     """Say which budget is spent, in a line, and the one setting that bounds it.
 
     Not of steps: which of them bound is told by :func:`daruma.state.budget.bound`.
     """
     measure: Any = over.measure
     whose, key = ("task", measure) if over.scope == "task" else ("phase", f"per_phase.{measure}")
-    used = shown(measure, over.spent).removesuffix(" tokens")
-    spent = f"The {whose}'s budget of {shown(measure, over.limit)} is spent ({used} used)."
+    used = format_amount(measure, over.spent).removesuffix(" tokens")
+    spent = f"The {whose}'s budget of {format_amount(measure, over.limit)} is spent ({used} used)."
     return f"{spent} The limit is budgets.{key}."
 
 
-def shown(measure: Measure | Literal["steps"], number: float) -> str:
+def format_amount(measure: Measure | Literal["steps"], number: float) -> str:
     """Return an amount as people write it: ``50,000 tokens``, ``$0.25``, ``90 s``, ``7 steps``."""
     if measure in ("tokens", "steps"):
         return f"{number:,.0f} {measure}"
@@ -405,18 +405,18 @@ def standing(state: State) -> Standing:
     if state.task is None:
         return {}
     limits, steps = state.task.limits, [*budget.in_scope(state)]
-    times = 1 + budget.granted(state)
+    times = 1 + budget.count_grants(state)
     most: dict[StepKind, int] = {
         "think": limits.think * times,
         "verify": limits.verify * times,
         "reflect": limits.reflect * times,
     }
-    counted: Standing = {kind: (budget.spent(steps, kind), of) for kind, of in most.items()}
+    counted: Standing = {kind: (budget.count_steps(steps, kind), of) for kind, of in most.items()}
     return {**counted, **_measured(state)}
 
 
 def _measured(state: State) -> Standing:
-    limited, measures = allowed(state, "task"), get_args(Measure)
+    limited, measures = allowed_amounts(state, "task"), get_args(Measure)
     spent = spent_by_task(state) if limited != Amounts() else Spending()
     return {
         measure: (spent.of(measure), limit)
@@ -432,7 +432,7 @@ class BudgetTooSmall(DarumaError):
     """Raised where the settings do not allow more than was spent; names the one to raise."""
 
 
-def raised(state: State, settings: Settings) -> dict[str, Any]:
+def raised_limits(state: State, settings: Settings) -> dict[str, Any]:
     """Return what to write for a task to go on under today's limits, with all grants so far.
 
     Raises :class:`BudgetTooSmall` where that would stop at once, and nobody would be asked.
@@ -450,7 +450,7 @@ def raised(state: State, settings: Settings) -> dict[str, Any]:
     over = overrun(replace(state, task=task), node)
     if over and now.when_spent == "stop":
         key = f"budgets.{'' if over.scope == 'task' else 'per_phase.'}{over.measure}"
-        raise BudgetTooSmall(f"{told(over)} Raise {key} above that, then try again.")
+        raise BudgetTooSmall(f"{describe_overrun(over)} Raise {key} above that, then try again.")
     grant = Grant(node=node, scope="task", more=Amounts())
     step = record_step(state, "pause", at=0.0, grant=grant)
     return {"task": task, "overrun": None, "steps": step}

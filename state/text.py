@@ -25,7 +25,7 @@ _ORDINARY = (
 """What joins letters of many scripts, and what emoji and flags are made of."""
 
 
-def spelled(char: str) -> str:
+def spell_character(char: str) -> str:
     """Return a character as ``\\x1b``, ``\\u202e`` or ``\\U000e0041``."""
     code = ord(char)
     if code < 0x100:
@@ -130,7 +130,7 @@ _BEFORE_SPELLING = re.compile(r"(?<!\\)\\++(?=x[0-9a-f]{2}|u[0-9a-f]{4}|\0)", re
 """Backslashes before what is spelled, or reads so. Eight digits begin with four."""
 
 
-def revealed(text: str) -> str:
+def reveal_invisible(text: str) -> str:
     """Return text with all that is invisible or odd spelled; line feeds and tabs stay.
 
     Two texts never look the same: where backslashes stand before such a spelling, or before text
@@ -166,11 +166,11 @@ def warnings(text: str) -> tuple[str, ...]:
 def _revealed(text: str, *, kept: str) -> str:
     spelt = "".join(char if is_visible(char) or char in kept else f"\0{char}" for char in text)
     doubled = _BEFORE_SPELLING.sub(r"\g<0>\g<0>", spelt)
-    return re.sub("\0(.)", lambda found: spelled(found[1]), doubled, flags=re.DOTALL)
+    return re.sub("\0(.)", lambda found: spell_character(found[1]), doubled, flags=re.DOTALL)
 
 
 def _placed(one: tuple[int, str]) -> str:
-    return f"{spelled(one[1])} at {one[0] + 1}"
+    return f"{spell_character(one[1])} at {one[0] + 1}"
 
 
 def _named(one: tuple[int, str, str]) -> str:
@@ -322,16 +322,16 @@ _AFTER = re.compile(rf"(?<!{_AROUND}){_AROUND}+$")
 _BETWEEN_WORDS = re.compile(r"(?<![,;:!?])[,;:!?]++(?=\s)")
 
 
-def folded(value: Any) -> Any:
+def fold_spellings(value: Any) -> Any:
     """Return a JSON-able value in the form that its near-identical spellings share.
 
     What may carry meaning stays: numbers, signs within and between words (paths, commands and code
     are made of them), single characters, and texts of several lines, the content of something.
     """
     if isinstance(value, dict):
-        return {key: folded(each) for key, each in value.items()}
+        return {key: fold_spellings(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [folded(each) for each in value]
+        return [fold_spellings(each) for each in value]
     return _text(value) if isinstance(value, str) else value
 
 

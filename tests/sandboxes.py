@@ -10,7 +10,7 @@ import pytest
 
 from daruma.tools.commands import Limits
 from daruma.tools.sandbox import Sandbox
-from daruma.tools.sandbox._opening import Leaks, prepared, proved, reached
+from daruma.tools.sandbox._opening import Leaks, prepare_level, prove_level, reached_targets
 from daruma.tools.sandbox._sandbox import Level, NotProved
 
 T = TypeVar("T")
@@ -31,10 +31,10 @@ def _done(work: Coroutine[Any, Any, T]) -> T:
 def sandbox_at(level: Level, *, network: bool = False) -> Sandbox:
     """Open a level, proved, with small limits; a test on a machine without it is skipped."""
     try:
-        sandbox = prepared(level, network=network, limits=Limits(MEMORY, PROCESSES))
+        sandbox = prepare_level(level, network=network, limits=Limits(MEMORY, PROCESSES))
         if level == "none":
             return sandbox
-        return _done(proved(sandbox, network=network))
+        return _done(prove_level(sandbox, network=network))
     except Leaks:  # a level that is there and does not hold is no reason to skip
         raise
     except NotProved as error:
@@ -44,4 +44,4 @@ def sandbox_at(level: Level, *, network: bool = False) -> Sandbox:
 @lru_cache
 def reached_at(level: Level) -> frozenset[str]:
     """Return the attempts that come through at a level, measured once."""
-    return frozenset(_done(reached(sandbox_at(level))))
+    return frozenset(_done(reached_targets(sandbox_at(level))))

@@ -15,7 +15,7 @@ from daruma.graph.models._provider_errors import read_failure
 from daruma.state.plan import PlanRefused
 from daruma.state.plan_reading import plan_in
 from daruma.state.settings import Settings, SettingsError
-from daruma.state.text import folded, revealed, warnings, without_ids, without_names
+from daruma.state.text import fold_spellings, reveal_invisible, warnings, without_ids, without_names
 from daruma.tools.calls._answer_text import read_written_calls
 from daruma.tools.calls._json_reader import Unreadable, read_value
 from daruma.tools.calls.repair._json_text import check_prose
@@ -23,8 +23,8 @@ from daruma.tools.checks import commands_for, plugins_to_load
 from daruma.tools.commands._command import last_lines
 from daruma.tools.continuity._continuation import strip_courtesy
 from daruma.tools.evolution._reflector import telling_line
-from daruma.tools.reports import about_tests, collected, findings
-from daruma.tools.skills import SkillRefused, described
+from daruma.tools.reports import about_tests, collected_tests, findings
+from daruma.tools.skills import SkillRefused, read_description
 from daruma.tools.snapshots._ignore import Patterns, lines_of
 from daruma.tools.team import TemplateRefused
 from daruma.tools.team._templates import read_template
@@ -109,7 +109,7 @@ def prose(text: str) -> None:
 def skill(text: str) -> None:
     """Read a skill's head."""
     with suppress(SkillRefused):
-        described(f"---\nname: {text[:3_000]}\n---\n{text}", "a")
+        read_description(f"---\nname: {text[:3_000]}\n---\n{text}", "a")
 
 
 _MERGES = "\n".join(f"k{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 40))
@@ -122,7 +122,7 @@ def test_yaml_that_doubles_with_each_line_is_refused(text: str, tmp_path: Path) 
     (tmp_path / "team.yaml").write_text(text)
 
     with pytest.raises(SkillRefused, match="too deep"):
-        described(f"---\n{text}\n---\ntext", "a")
+        read_description(f"---\n{text}\n---\ntext", "a")
     with pytest.raises(TemplateRefused, match="too deep"):
         read_template(tmp_path / "team.yaml")
     with pytest.raises(SettingsError, match="too deep"):
@@ -167,8 +167,8 @@ READERS: dict[str, Callable[[str], Any]] = {
     "prose": prose,
     "skill": skill,
     "page of a provider": page,
-    "folded": folded,
-    "revealed": revealed,
+    "folded": fold_spellings,
+    "revealed": reveal_invisible,
     "warnings": warnings,
     "ids": without_ids,
     "names": lambda text: without_names(text, {"a"}),
@@ -176,7 +176,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "reply": strip_courtesy,
     "check's output": telling_line,
     "findings": findings,
-    "list of tests": collected,
+    "list of tests": collected_tests,
     "words": split_words,
     "tokens": estimate,
 }

@@ -25,7 +25,7 @@ from daruma.tools.commands import command_environment
 from daruma.tools.context import Context
 from daruma.tools.rollback import write_savepoint
 from daruma.tools.sandbox import open_best
-from daruma.tools.verification import checked
+from daruma.tools.verification import run_all_checks
 
 ROUNDS: Final = 20
 TEST: Final = "def test_it():\n    assert True\n"
@@ -92,7 +92,7 @@ async def ways(top: Path) -> dict[str, Timed]:
 
 async def green(state: State, context: Context) -> None:
     """Verify; raises AssertionError for anything but green."""
-    found = await checked(state, context)
+    found = await run_all_checks(state, context)
     if found.outcome != "passed":
         raise AssertionError(found.summary)
 

@@ -19,7 +19,7 @@ from daruma.state.events import BudgetSpent, Event, unheard
 from daruma.state.messages import approved_definitions
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
-from daruma.state.spending import overrun, stopped
+from daruma.state.spending import is_stopped, overrun
 from daruma.state.steps import Overrun, Paying, Step, StepKind
 from daruma.state.task import Scope, Task
 from daruma.state.usage import Failover, Role, Usage
@@ -240,7 +240,7 @@ def local_time(seconds: float, zone: str | None) -> datetime:
 # --- What a task's model is offered, by the settings and the tools of its run.
 
 
-def offer_of(
+def visible_tools(
     task: Task | None,
     context: Context,
     without: Collection[str] = frozenset(),
@@ -276,7 +276,7 @@ def offer_of(
 # --- Looking at the budget before anything is spent of it (BU-04).
 
 
-def unpaid(state: State, node: Paying, context: Context) -> Update | None:
+def budget_exceeded(state: State, node: Paying, context: Context) -> Update | None:
     """Return the update of a node that can not go on, as its budget is spent; None if it can."""
     return _told(overrun(state, node), context)
 
@@ -288,7 +288,7 @@ def out_of_steps(state: State, node: Literal["main", "verify"], context: Context
     they said to stop.
     """
     wanted = state.task is not None and state.task.limits.ask and context.can_ask
-    if not wanted or stopped(state) or stopped(state, steps=True):
+    if not wanted or is_stopped(state) or is_stopped(state, steps=True):
         return None
     spent = budget.in_phase(state, "think" if node == "main" else "verify")
     scope: Scope = "phase" if state.plan else "task"

@@ -90,7 +90,7 @@ LONGEST_SNIPPET: Final = 40
 MARKS: Final = {"directory": "/", "link": "@", "special": " (special)", "file": ""}
 
 
-def numbered(text: str, view_range: Sequence[int] | None) -> str:
+def number_lines(text: str, view_range: Sequence[int] | None) -> str:
     """The lines of a text as `cat -n` shows them, from the first to the last of the range.
 
     A range ends at the last line with -1 or any larger number. EditRefused if it holds no line.
@@ -164,7 +164,7 @@ def _view(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
     with history.of(files.root, files.locate(args.path)) as past:
         data = files.read(args.path)
         file = TextFile.of(data, args.path)
-        shown_lines = numbered(file.text, args.view_range)
+        shown_lines = number_lines(file.text, args.view_range)
         past.saw(data)
     kept = f"\n[written in {file.encoding}, which edits keep]" if file.is_legacy else ""
     return shown_lines + kept

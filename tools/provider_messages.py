@@ -49,7 +49,7 @@ def request(
 
     Of a history that knows of itself what is settled, only the rest is looked at.
     """
-    through = settled(history)
+    through = count_settled(history)
     rest = sendable([*history[through:], *tail])
     if not through or any(isinstance(message, SystemMessage) for message in rest[:1]):
         return sendable([*head, *history, *tail])
@@ -81,7 +81,7 @@ def _is_handed_on(part: object) -> bool:
     return isinstance(kind, str) and kind in _WORDS_AND_CALLS
 
 
-def settled(history: Sequence[BaseMessage]) -> int:
+def count_settled(history: Sequence[BaseMessage]) -> int:
     """Return how many messages, from the beginning, are sent just as they are; 0 if unknown.
 
     What is sent of the others does not depend on them.

@@ -22,7 +22,7 @@ from daruma.state.settings import Recovery
 from daruma.state.text import storable_text, unstorable_part
 from daruma.tools.calls import VisibleTools, audit_answer, resolve_calls, tool_result
 from daruma.tools.calls.repair import read_object
-from daruma.tools.context import Context, begin_step, offer_of
+from daruma.tools.context import Context, begin_step, visible_tools
 from daruma.tools.evolution import MetFailure, finish_within, learned_action
 from daruma.tools.text import without_keys
 from daruma.tools.verification import with_changed_tests
@@ -276,7 +276,7 @@ LONGEST_REASONING: Final = 300
 """Characters of an action's reasoning that stay on record."""
 
 
-def recovered(
+def recovery_record(
     action: RecoveryAction, failure: Failure, carried: Carried, names: Collection[str]
 ) -> Recovered:
     """Return the record of an action; ``names`` are the tools that are shown."""
@@ -326,14 +326,16 @@ async def carried_out(case: RecoveryCase, action: RecoveryAction, context: Conte
     if action.strategy == "retry":
         await context.sleep(wait(case.state, context.settings.fallback_chain.recovery.wait_seconds))
         if case.failure.unanswered or case.failure.node == "verify":
-            return closed(case, "")  # no model is told: none was heard, or none is asked again
+            return close_failure(
+                case, ""
+            )  # no model is told: none was heard, or none is asked again
     given = action.tool_name and action.parameters is not None
     if action.strategy == "parameter-adjustment" and given:
         return _called(case, action, context)
-    return closed(case, advice(case.failure, action))
+    return close_failure(case, advice(case.failure, action))
 
 
-def closed(case: RecoveryCase, said: str) -> Update:
+def close_failure(case: RecoveryCase, said: str) -> Update:
     """Close the failure and go on, with what the model is told about it."""
     origin = case.state.origin or case.failure
     told = [HumanMessage(said, id=case.message_id)] if said else []
@@ -369,12 +371,14 @@ def _called(case: RecoveryCase, action: RecoveryAction, context: Context) -> Upd
     # Providers refuse long ids; results are told apart by the message's id as well.
     call = {"name": action.tool_name, "args": action.parameters, "id": "call_0"}
     message = AIMessage(action.reasoning, tool_calls=[call], id=case.message_id)
-    calls = resolve_calls(message, offer_of(case.state.task, context, messages=case.state.messages))
+    calls = resolve_calls(
+        message, visible_tools(case.state.task, context, messages=case.state.messages)
+    )
     audit = audit_answer(case.message_id, calls)
     if audit:
         context.emit(AnswerAudited(audit=audit.to_dict()))
     failed = [tool_result(each, each.reason, ok=False) for each in with_status(calls, "failed")]
-    return closed(case, "") | {"messages": [message, *failed], "calls": calls}
+    return close_failure(case, "") | {"messages": [message, *failed], "calls": calls}
 
 
 # --- What a person is asked about a failure, and what becomes of the reply.
@@ -409,7 +413,7 @@ async def apply_reply(state: State, reply: object, context: Context) -> Update:
     carried, update = await _decided(
         RecoveryCase(state, failure, _id(state)), action, reply, context
     )
-    note = recovered(action, failure, carried, offer_of(state.task, context).names)
+    note = recovery_record(action, failure, carried, visible_tools(state.task, context).names)
     context.emit(RecoveryCompleted(strategy=action.strategy, carried=carried))
     return update | {"steps": record(signature=failure.signature, recovery=note)}
 
@@ -430,9 +434,9 @@ async def _decided(
     if isinstance(reply, Approve):
         return "approved", await carried_out(case, action, context)
     if isinstance(reply, Answer):
-        return "answered", closed(case, reply.answer)
+        return "answered", close_failure(case, reply.answer)
     if isinstance(reply, Instruct):
-        return "instructed", closed(case, reply.text)
+        return "instructed", close_failure(case, reply.text)
     reason = reply.reason if isinstance(reply, Deny) else ""
     return "denied", left_open(case, f"A person denied this: {reason}" if reason else "")
 
@@ -452,7 +456,7 @@ async def carry_out_action(
 ) -> tuple[Update, Recovered | None]:
     """Do an action, or only look on, or leave it to a person: then nothing is on record yet."""
     settings = context.settings.fallback_chain.recovery
-    names = offer_of(case.state.task, context).names
+    names = visible_tools(case.state.task, context).names
     action = with_assent(action, settings)
     _tell(action, context)
     if action.assent and not settings.observe_only:
@@ -462,7 +466,7 @@ async def carry_out_action(
         update = await carried_out(case, action, context)
     carried: Carried = "observed" if settings.observe_only else "executed"
     context.emit(RecoveryCompleted(strategy=action.strategy, carried=carried))
-    return update, recovered(action, case.failure, carried, names)
+    return update, recovery_record(action, case.failure, carried, names)
 
 
 def _tell(action: RecoveryAction, context: Context) -> None:

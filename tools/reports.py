@@ -117,7 +117,7 @@ def _listed(node: str) -> Case | None:
     return Case(key, found["file"], "passed")
 
 
-def collected(text: str) -> dict[Key, Case]:
+def collected_tests(text: str) -> dict[Key, Case]:
     """Return the tests that ``pytest --collect-only --verbosity=-1`` lists."""
     lines = takewhile(lambda line: not line.startswith("====="), text.splitlines())
     return {case.key: case for case in map(_listed, lines) if case}

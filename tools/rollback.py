@@ -9,7 +9,7 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.events import SavepointWritten, WorkspaceDrifted
-from daruma.state.outcome import named
+from daruma.state.outcome import join_paths
 from daruma.state.plan import Phase
 from daruma.state.savepoint import MOST, Drifted, Savepoint, When, savepoint_id
 from daruma.state.task import Task
@@ -134,7 +134,7 @@ class RolledBack:
         if self.exact is not False:
             return ""
         recall = f" (`daruma undo THREAD --to {self.undo}` brings back what was there before it)"
-        return f"its rollback left files not as they were before: {named(self.left)}{recall}"
+        return f"its rollback left files not as they were before: {join_paths(self.left)}{recall}"
 
 
 async def validate(phase: Phase, state: State, context: Context) -> Check | None:
@@ -179,7 +179,7 @@ async def _put_back(
     before = await snapshot_before(snapshots, f"putting back {_this_time(phase, state)}")
     restored = await in_thread(snapshots.restore, start.snapshot, last="work", by="work")
     if not restored.exact:
-        paths = named(restored.left)
+        paths = join_paths(restored.left)
         raise RollbackFailed(f"these are not as they were before: {paths}", before.snapshot.id)
     return RolledBack(exact=True, undo=before.snapshot.id)
 
@@ -270,7 +270,7 @@ async def drift(
     except SnapshotUnavailable:
         return None  # whoever needs one will say so
     told = known.paths if known and known.task_id == task.id else ()
-    return drifted(task, (each for each in changes if each.path not in told), context)
+    return drift_update(task, (each for each in changes if each.path not in told), context)
 
 
 def _changes(snapshots: Snapshots) -> tuple[Change, ...]:
@@ -285,7 +285,7 @@ def _changes(snapshots: Snapshots) -> tuple[Change, ...]:
     return snapshots.changes(worked[-1].id, taken.snapshot.id)
 
 
-def drifted(task: Task, changes: Iterable[Change], context: Context) -> Drifted | None:
+def drift_update(task: Task, changes: Iterable[Change], context: Context) -> Drifted | None:
     """Tell of what was changed by others, unless it comes and goes by itself, as caches do."""
     paths = tuple(each.path for each in changes if is_lasting(each.path))
     if not paths:
@@ -298,4 +298,6 @@ def drift_note(state: State) -> list[AnyMessage]:
     """Return what a model is told of it, behind all that was said."""
     if state.drifted is None or state.drifted.task_id != state.task_id:
         return []
-    return [HumanMessage(f"{NOTE}{named(state.drifted.paths)}. Look again before you rely on it.")]
+    return [
+        HumanMessage(f"{NOTE}{join_paths(state.drifted.paths)}. Look again before you rely on it.")
+    ]

@@ -42,7 +42,7 @@ class Described:
     description: str
 
 
-def described(text: str, folder: str) -> Described:
+def read_description(text: str, folder: str) -> Described:
     """Return what a ``SKILL.md`` says of itself.
 
     What it leaves out is the name of its folder, and the first paragraph of its text. Raises
@@ -217,7 +217,7 @@ def _read(files: FilesBeneath, folder: str, at: str, workspace: str | None) -> S
         if not is_trusted_text(Path(folder, at), workspace):
             return Skill(name=printable_path(at), folder=folder, at=at, problem=UNTRUSTED)
         path = f"{at}/{FILE}"
-        told = described(TextFile.of(files.read(path), path).text, at)
+        told = read_description(TextFile.of(files.read(path), path).text, at)
     except (ToolError, OSError) as error:
         return Skill(
             name=printable_path(at), folder=folder, at=at, problem=in_words_of_skills(str(error))
@@ -330,11 +330,11 @@ class SkillsReadFileArgs(BaseModel):
 
 
 async def _list(_: SkillsListArgs, at: Surroundings) -> str:
-    return await in_thread(listed, at.settings.skills.folders, _workspace(at))
+    return await in_thread(list_skills, at.settings.skills.folders, _workspace(at))
 
 
 async def _load(args: SkillsLoadArgs, at: Surroundings) -> str:
-    return await in_thread(loaded, args.name, at.settings.skills.folders, _workspace(at))
+    return await in_thread(load_skill, args.name, at.settings.skills.folders, _workspace(at))
 
 
 async def _read_file(args: SkillsReadFileArgs, at: Surroundings) -> str:
@@ -346,7 +346,7 @@ def _workspace(at: Surroundings) -> str | None:
     return str(at.workspace.root) if at.workspace else None
 
 
-def listed(folders: Sequence[str], workspace: str | None = None) -> str:
+def list_skills(folders: Sequence[str], workspace: str | None = None) -> str:
     """Say which skills there are, and of those that can not be used, why."""
     found = skills_in(folders, workspace)
     there = [skill for skill in found if skill.problem != UNTRUSTED]
@@ -361,7 +361,7 @@ def listed(folders: Sequence[str], workspace: str | None = None) -> str:
     return "\n".join(lines) or "there are no skills"
 
 
-def loaded(name: str, folders: Sequence[str], workspace: str | None = None) -> str:
+def load_skill(name: str, folders: Sequence[str], workspace: str | None = None) -> str:
     """Return a skill's instructions, and the names of its other files. Raises ToolError."""
     skill = skill_named(name, folders, workspace)
     text = _shown(skill, FILE, 0)

@@ -234,11 +234,11 @@ async def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) 
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await ended(task)
+        await wait_for_end(task)
         raise
 
 
-async def ended(future: "asyncio.Future[T]") -> None:
+async def wait_for_end(future: "asyncio.Future[T]") -> None:
     """Wait for the end of `future`, through further cancellations; its outcome is dropped.
 
     Only for work that is known to end soon, from a caller that raises its `CancelledError` next.
@@ -259,6 +259,6 @@ async def entered_in_thread(manager: AbstractContextManager[T]) -> AsyncIterator
     try:
         yield await asyncio.shield(entering)
     finally:
-        await ended(entering)
+        await wait_for_end(entering)
         if not entering.cancelled() and not entering.exception():
             await in_thread(manager.__exit__, None, None, None)

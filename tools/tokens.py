@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from daruma.state.messages import growing
 from daruma.tools.calls import Tool
-from daruma.tools.provider_messages import sendable, settled
+from daruma.tools.provider_messages import count_settled, sendable
 
 # --- How many tokens a text is, without a tokenizer: an estimate that is seldom too small. Pure.
 #
@@ -129,7 +129,7 @@ class Tokens:
         """Count the tokens of a history as it is sent: of one that grows, only what is new."""
         grown = growing(history)
         _, whole = grown.known(_more_counted, (self, 0), of=self)
-        rest = grown[settled(grown) :]
+        rest = grown[count_settled(grown) :]
         return whole - self.of_messages(rest) + self.of_messages(sendable(rest))
 
     def of_message(self, message: BaseMessage) -> int:

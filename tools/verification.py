@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 
 from daruma.state.channels import State
 from daruma.state.events import VerificationCompleted, VerificationStarted
-from daruma.state.outcome import named
+from daruma.state.outcome import join_paths
 from daruma.state.verification import LOST, Check, Verification, excerpt
 from daruma.tools import reports
 from daruma.tools.calls import Surroundings, Tool, commands_refusal, shipped_tool
@@ -338,7 +338,7 @@ class Checking:
         line = pytest_line(without_stopping(command), alone=alone, plugins=plugins)
         line = f"{line} --collect-only --verbosity=-1"
         listed = await self._run(line, shown=command, before=True, limit=_REPORT_LIMIT)
-        before = await self._from_workspace(reports.collected(listed.stdout), before=True)
+        before = await self._from_workspace(reports.collected_tests(listed.stdout), before=True)
         self.files.update(each.file for each in before.values())
         lost = reports.lost_tests(report, before)
         if asks_to_move(self.words):
@@ -483,7 +483,7 @@ _CONFIGURES: Final = (
 
 
 def _ids(cases: Iterable[Case]) -> str:
-    return named(tuple(each.id for each in cases))
+    return join_paths(tuple(each.id for each in cases))
 
 
 def _cut(text: str) -> str:
@@ -553,7 +553,7 @@ async def run_checks(
     return [await checking.check(each) for each in commands]
 
 
-async def checked(state: State, context: Context) -> Verification:
+async def run_all_checks(state: State, context: Context) -> Verification:
     """Run what is recognised in the workspace, and what settings and the current phase declare.
 
     Raises :class:`~daruma.tools.errors.ToolError`, OSError,
@@ -568,7 +568,7 @@ async def checked(state: State, context: Context) -> Verification:
         return Verification(note=why)
     at = await context.surroundings(workspace)
     opened = at.needs_workspace()
-    own = declared(state, context)
+    own = declared_commands(state, context)
     commands = tuple(dict.fromkeys((*await recognised_commands(opened.root), *own)))
     if refused := await commands_refusal("verification", commands, state, at):
         context.emit(VerificationStarted(commands=()))
@@ -649,7 +649,7 @@ def changed_tests_note(state: State) -> str:
         if step.task_id == state.task_id and step.verification
     )
     last = next(found, state.verification)
-    return f"changed tests: {named(last.changed_tests)}" if last and last.changed_tests else ""
+    return f"changed tests: {join_paths(last.changed_tests)}" if last and last.changed_tests else ""
 
 
 def with_changed_tests(text: str, state: State) -> str:
@@ -657,7 +657,7 @@ def with_changed_tests(text: str, state: State) -> str:
     return "\n".join(filter(None, (text, changed_tests_note(state))))
 
 
-def declared(state: State, context: Context) -> tuple[str, ...]:
+def declared_commands(state: State, context: Context) -> tuple[str, ...]:
     """Return the commands that the settings and the current phase declare."""
     phase = state.plan.phase(state.plan.current) if state.plan else None
     own = (phase.validation_command,) if phase and phase.validation_command else ()

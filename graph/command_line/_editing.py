@@ -19,7 +19,7 @@ import yaml
 from daruma.graph.command_line._output import Line, Paper, Read, choice
 from daruma.graph.command_line._questions import AnswerRefused
 from daruma.state.errors import DarumaError
-from daruma.state.text import is_hidden, spelled
+from daruma.state.text import is_hidden, spell_character
 from daruma.tools.commands import find_program, host_environment, run_program
 
 # --- What is given as JSON on the command line: a plan in a file, or the arguments of a call.
@@ -86,7 +86,7 @@ _Loader.add_implicit_resolver(_KEPT[1], re.compile("^(?:true|false)$"), list("tf
 def to_yaml(value: object) -> str:
     """Return a JSON-able value as YAML; what hides in its texts is spelled."""
     text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
-    return "".join(spelled(char) if _hides(char) else char for char in text)
+    return "".join(spell_character(char) if _hides(char) else char for char in text)
 
 
 def _hides(char: str) -> bool:

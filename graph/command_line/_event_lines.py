@@ -19,7 +19,7 @@ from daruma.graph.command_line._questions import (
     savepoint_lines,
 )
 from daruma.graph.timeline import call_title, render_duration_if_any
-from daruma.state.spending import shown
+from daruma.state.spending import format_amount
 
 # --- What was repaired or left out of an answer's calls, and what it took to get it, as lines.
 
@@ -60,7 +60,7 @@ Event = Mapping[str, Any]
 def spent_lines(event: Event) -> list[Line]:
     """Say which limit is reached, and how much is spent."""
     measure = event["measure"]
-    used, limit = shown(measure, event["spent"]), shown(measure, event["limit"])
+    used, limit = format_amount(measure, event["spent"]), format_amount(measure, event["limit"])
     spent = "steps are used up" if measure == "steps" else "budget is spent"
     return [Line("bad", f"the {event['scope']}'s {spent}", f"{used} of {limit}")]
 
@@ -69,7 +69,7 @@ def settled_lines(event: Event) -> list[Line]:
     """Say what was granted, or that the work stops."""
     if event["stopped"]:
         return [Line("note", "the work stops where its budget is spent")]
-    return [Line("ok", f"granted {shown(event['measure'], event['more'])} more")]
+    return [Line("ok", f"granted {format_amount(event['measure'], event['more'])} more")]
 
 
 # --- What an edit takes away and puts there, as people read it.

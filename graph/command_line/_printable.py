@@ -4,7 +4,7 @@ import re
 import shlex
 import unicodedata
 
-from daruma.state.text import spelled
+from daruma.state.text import spell_character
 
 _CONTROL = {"\t": "    ", "\n": "\n"}
 
@@ -33,7 +33,7 @@ def beginning(text: str, lines: int) -> str:
 def _shown(char: str) -> str:
     if char.isprintable() or unicodedata.category(char) == "Zs":
         return char
-    return _CONTROL.get(char) or spelled(char)
+    return _CONTROL.get(char) or spell_character(char)
 
 
 def follow_command(thread: str) -> str:

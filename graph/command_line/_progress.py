@@ -15,8 +15,7 @@ from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._printable import beginning, one_line
 from daruma.graph.timeline import call_title, render_duration
 from daruma.state.channels import State
-from daruma.state.spending import shown as format_amount
-from daruma.state.spending import standing
+from daruma.state.spending import format_amount, standing
 from daruma.state.steps import StepKind
 from daruma.state.task import Measure, Task
 

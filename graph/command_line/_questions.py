@@ -12,7 +12,7 @@ from langgraph.types import Interrupt
 from daruma.graph.command_line._output import Line, Mark
 from daruma.graph.command_line._printable import one_line
 from daruma.state.errors import DarumaError
-from daruma.state.text import revealed, revealed_line
+from daruma.state.text import reveal_invisible, revealed_line
 from daruma.tools.errors import ToolError
 from daruma.tools.files import FilesBeneath, TextFile, insert_after, replace_once
 
@@ -87,7 +87,7 @@ def argument_lines(args: Mapping[str, Any]) -> Iterator[Line]:
 
 def given_lines(label: str, text: str) -> Iterator[Line]:
     """Yield what a model gave, each line of it behind a mark."""
-    lines = revealed(text).split("\n")
+    lines = reveal_invisible(text).split("\n")
     if len(lines) == 1:
         yield Line("given", f"{label} {lines[0]}")
     else:
@@ -234,7 +234,11 @@ def review_lines(
 
     A ``known`` plan has just been shown, and is not shown again.
     """
-    shown = [] if known else [Line("line", revealed(value["goal"])), *plan_lines(value["phases"])]
+    shown = (
+        []
+        if known
+        else [Line("line", reveal_invisible(value["goal"])), *plan_lines(value["phases"])]
+    )
     told = {
         "experts": ", ".join(value.get("experts", ())),
         "the work is checked with": ", ".join(checks),
@@ -266,8 +270,10 @@ def _details(phase: Mapping[str, Any]) -> list[str]:
         "settles the conflicts of": phase.get("settles"),
         "in conflict": ", ".join(phase.get("conflicts", ())),
     }
-    instructions = [revealed(phase["instructions"])] if phase.get("instructions") else []
-    return instructions + [f"{label}: {revealed(text)}" for label, text in told.items() if text]
+    instructions = [reveal_invisible(phase["instructions"])] if phase.get("instructions") else []
+    return instructions + [
+        f"{label}: {reveal_invisible(text)}" for label, text in told.items() if text
+    ]
 
 
 # --- What is told of the workspace: files that others changed, states that are kept, rollbacks.

@@ -42,7 +42,7 @@ from daruma.graph.timeline import (
     render_duration_if_any,
 )
 from daruma.state.errors import DarumaError
-from daruma.state.outcome import named
+from daruma.state.outcome import join_paths
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
 from daruma.state.verification import Outcome, excerpt
@@ -265,7 +265,7 @@ def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]
         "answer": f'daruma run --thread {shlex.quote(thread)} "..."' if asked else "",
         "phases": "\n".join(marked),
         "checks": "\n".join(checked) or _why_unchecked(result),
-        "tests": f"changed: {named(changed)}" if changed else "",
+        "tests": f"changed: {join_paths(changed)}" if changed else "",
         "try": "\n".join(result.error_struct.suggestions) if result.error_struct else "",
         "told": "\n".join(each.text for each in result.lessons.pitfalls) if result.lessons else "",
         "sandbox": result.sandbox or "",

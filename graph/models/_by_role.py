@@ -20,7 +20,7 @@ from daruma.graph.models._names import model_name as named_by
 from daruma.graph.models._openai_answers import CONNECT_SECONDS, openai_model, per_loop_model
 from daruma.graph.models._providers import make_model, openai_key, openai_url
 from daruma.graph.models._scripted import ScriptedChatModel
-from daruma.state.record import changed
+from daruma.state.record import change_record
 from daruma.state.settings import LLM, ModelOptions, Requests
 from daruma.state.usage import Usage
 from daruma.tools.threads import to_thread
@@ -173,7 +173,7 @@ class Models:
     async def priced(self, usage: Usage, role: str, place: int = 0) -> Usage:
         """Return the usage of a call with what it cost, settled by the prices of today."""
         model = await self.ready(role, place)
-        return changed(usage, usd=usd_of(usage, model, self.pricing))
+        return change_record(usage, usd=usd_of(usage, model, self.pricing))
 
     def _meant(self, role: str, place: int) -> tuple[tuple[str, str], BaseChatModel | str]:
         """Return what a model is kept under, its name and whose options it has; and what it is."""

@@ -12,10 +12,10 @@ from typing import Any, Final, Literal, get_args
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from daruma.state.recovery import Recovered
-from daruma.state.spending import shown, usages_of
+from daruma.state.spending import format_amount, usages_of
 from daruma.state.steps import Audit, ContextCost, Grant, Step, StepKind
 from daruma.state.task import Measure, Task
-from daruma.state.text import REFERENCE, hiding_places, spelled
+from daruma.state.text import REFERENCE, hiding_places, spell_character
 from daruma.tools.text import without_keys
 
 # --- Text of models, tools and people made safe to show: it may hold what a browser obeys.
@@ -41,7 +41,7 @@ def _spelled(text: str) -> str:
         return text
     chars = list(text)
     for at, char in hiding_places(text):
-        chars[at] = spelled(char)
+        chars[at] = spell_character(char)
     return "".join(chars)
 
 
@@ -368,7 +368,7 @@ def _grant(grant: Grant) -> Moment:
     if grant.stopped:
         return Moment(kind="note", title=f"the {grant.scope}'s budget is spent: the work stops")
     more = ", ".join(
-        shown(measure, amount)
+        format_amount(measure, amount)
         for measure in get_args(Measure)
         if (amount := grant.more.of(measure)) is not None
     )

@@ -15,7 +15,7 @@ from daruma.graph.storage import PostgresSaver, channel_values, open_writes
 from daruma.graph.timeline._record import member_record, members_in, record_of
 from daruma.graph.timeline._timeline import Timeline, timeline_of
 from daruma.graph.timeline._walk import READ, SENT, Superstep, Written
-from daruma.state.channels import DELTA, State, applied, refuse_misfits
+from daruma.state.channels import DELTA, State, apply_update, refuse_misfits
 from daruma.state.serializer import DeltaSnapshot
 
 # --- Where a thread stands, as ``Machine.get_state`` tells it.
@@ -48,7 +48,7 @@ async def read_snapshot(
     state, (questions, finished) = State(**values), read_pending(found)
     for written in finished:
         own: Any = {name: value for name, value in written.items() if name in _FIELDS}
-        state = applied(state, own)
+        state = apply_update(state, own)
     return StateSnapshot(
         values=vars(state),
         next=(),

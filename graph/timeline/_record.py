@@ -10,7 +10,7 @@ from daruma.graph.timeline._moments import Kind, Moment, call_title, edit_diff
 from daruma.graph.timeline._walk import Superstep, Walk, Walked, walk_of
 from daruma.state.channels import State
 from daruma.state.failure import Failure
-from daruma.state.outcome import named
+from daruma.state.outcome import join_paths
 from daruma.state.plan import Phase, Plan
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
@@ -339,7 +339,7 @@ def check_moments(verification: Verification, at: float) -> Sequence[Moment]:
                 node="verify",
             )
         ]
-    told = f"tests changed: {named(verification.changed_tests)}"
+    told = f"tests changed: {join_paths(verification.changed_tests)}"
     changed = Moment(kind="check", title=told, at=at, timed=at > 0, node="verify")
     checks = [_check(check, at) for check in verification.checks]
     return [*checks, changed] if verification.changed_tests else checks

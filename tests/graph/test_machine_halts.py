@@ -34,9 +34,9 @@ from daruma.graph.machine import (
 )
 from daruma.nodes import pause as pausing
 from daruma.nodes.hold import _apply_decision
-from daruma.nodes.member import started
+from daruma.nodes.member import build_member_state
 from daruma.state.budget import MAX_FAILED_PLANS, record_step
-from daruma.state.calls import moved, reduce_calls, with_status
+from daruma.state.calls import reduce_calls, set_status, with_status
 from daruma.state.channels import State, Update
 from daruma.state.conversation import with_status as with_answer
 from daruma.state.failure import ModelFailed, TooLong
@@ -47,7 +47,7 @@ from daruma.state.plan import Report, reduce_reports
 from daruma.state.recovery import Strategy
 from daruma.state.savepoint import append_savepoints
 from daruma.state.settings import Settings
-from daruma.state.spending import AGAIN, STOP, allowed, assignments, spent_by_task
+from daruma.state.spending import AGAIN, STOP, allowed_amounts, assignments, spent_by_task
 from daruma.state.steps import append_steps
 from daruma.state.usage import Usage
 from daruma.tools.calls import tool_result, void_approval
@@ -189,7 +189,7 @@ class Walker:
                 state = applied(state, {"calls": void_approval(call, ("it changed",))})
                 continue
             result = tool_result(call, self.outcome())
-            state = applied(state, {"messages": [result], "calls": moved(call, "done")})
+            state = applied(state, {"messages": [result], "calls": set_status(call, "done")})
         return state
 
     def bound(self) -> int:
@@ -256,7 +256,7 @@ class Walker:
     def member(self, assignment: Any) -> Report:
         """The member's own walk, from a phase that was begun for it."""
         inner = Walker(replace(self.world, mode="team_collab"), self.settings, of_a_member())
-        start = started(assignment, None, None)
+        start = build_member_state(assignment, None, None)
         ended = inner.walked(start, MEMBER_ENTRY)
         closed = ended.plan.phase(assignment.phase.id) if ended.plan else None
         assert closed is not None
@@ -282,7 +282,7 @@ class Walker:
         denied = self.world.gate in {"denies", "blocks"}
         calls = {call.id: replace(call, status="ready", approved="x") for call in now}
         no = [call for call in now if denied or call.id in over]
-        calls |= {call.id: moved(call, "rejected") for call in no}
+        calls |= {call.id: set_status(call, "rejected") for call in no}
         return {
             "calls": tuple(calls.get(call.id, call) for call in state.calls),
             "messages": [tool_result(call, "no", ok=False) for call in no],
@@ -291,7 +291,7 @@ class Walker:
 
     def pause(self, state: State) -> Update:
         """The real node, but for how the person is asked."""
-        if not pausing.asks(state, self.context):
+        if not pausing.asks_person(state, self.context):
             return pausing.apply_decision(state, STOP, self.context)
         grants = self.path.count("pause") <= self.world.grants
         reply = {"answer": self.world.granted if grants else STOP}
@@ -486,7 +486,7 @@ def is_within_its_tokens(state: State, given_settings: Settings, *, members: int
     """BU-04: limits and grants, and at most the call that was under way, of each member."""
     if given_settings.budgets.tokens is None:
         return True
-    allowed_now = allowed(state, "task").tokens
+    allowed_now = allowed_amounts(state, "task").tokens
     assert allowed_now is not None
     return spent_by_task(state).tokens < allowed_now + 10 * members
 

@@ -36,7 +36,7 @@ from daruma.graph.scope import (
     Contexts,
 )
 from daruma.graph.storage import open_postgres
-from daruma.state.budget import spent
+from daruma.state.budget import count_steps
 from daruma.state.channels import Update
 from daruma.state.mode import Mode
 from daruma.state.plan import first_failed
@@ -609,7 +609,7 @@ def test_a_fork_of_a_loop_is_judged_by_its_own_history() -> None:
     run = Run([calls("shout")] * 3, settings=settings(**UNAIDED), tools=[shout]).ask()
     history = list(run.graph.get_state_history(run.config))
     (after_one,) = [
-        s for s in history if s.next == ("main",) and spent(s.values["steps"], "think") == 1
+        s for s in history if s.next == ("main",) and count_steps(s.values["steps"], "think") == 1
     ]
     ended = run.result
     run.nodes.clear()

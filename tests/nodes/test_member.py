@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from tests.parts import GREEN, a_context, a_phase, a_savepoint, a_task, settings, taken
 
-from daruma.nodes.member import member, started
+from daruma.nodes.member import build_member_state, member
 from daruma.state import plan as phases
 from daruma.state.channels import State
 from daruma.state.errors import CutOff, DarumaError, HoldLost, StorageUnavailable
@@ -71,7 +71,7 @@ def placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Assignment:
 
 async def test_it_starts_with_its_phase_alone() -> None:
     """PL-06: nothing of it waits, and nobody reviews it again."""
-    state = started(replace(GIVEN, known="Done before, z: Z"), None, None)
+    state = build_member_state(replace(GIVEN, known="Done before, z: Z"), None, None)
 
     assert state.plan is not None
     assert state.task is not None
@@ -89,7 +89,7 @@ async def test_it_is_told_its_part() -> None:
     """PL-06: by its expert's prompt."""
     expert = Expert(name="developer", about="all", prompt="You write code.")
 
-    task = started(GIVEN, expert, None).task
+    task = build_member_state(GIVEN, expert, None).task
 
     assert task is not None
     assert (task.expert, task.role) == ("developer", "You write code.")

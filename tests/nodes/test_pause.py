@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 from tests.parts import a_context, a_failure, a_phase, a_plan, a_state, a_task, taken
 
-from daruma.nodes.pause import apply_decision, asks, question_of
+from daruma.nodes.pause import apply_decision, asks_person, question_of
 from daruma.state.channels import State
 from daruma.state.spending import AGAIN, STOP, amount_in
 from daruma.state.steps import Grant, Overrun, Paying
@@ -70,10 +70,10 @@ def test_nobody_is_asked_who_can_not_answer_or_has_said_to_stop() -> None:
     stop = Grant(node="main", scope="task", more=Amounts(), stopped=True)
     by_settings = a_task(limits={"when_spent": "stop"})
 
-    assert asks(spent(), a_context())
-    assert not asks(spent(), replace(a_context(), can_ask=False))
-    assert not asks(spent(task=by_settings), a_context())
-    assert not asks(spent(steps=taken("pause", grant=stop)), a_context())
+    assert asks_person(spent(), a_context())
+    assert not asks_person(spent(), replace(a_context(), can_ask=False))
+    assert not asks_person(spent(task=by_settings), a_context())
+    assert not asks_person(spent(steps=taken("pause", grant=stop)), a_context())
 
 
 @pytest.mark.parametrize(("answer", "tokens"), [(AGAIN, 10), ("tokens 7", 7)])

@@ -14,7 +14,7 @@ from daruma.state.channels import State, Update
 from daruma.state.events import AnswerAudited, Event
 from daruma.state.failure import ModelFailed
 from daruma.tools.calls import resolve_calls
-from daruma.tools.context import EXACT, offer_of
+from daruma.tools.context import EXACT, visible_tools
 from daruma.tools.tokens import Tokens
 
 ESTIMATE = Tokens()
@@ -34,7 +34,7 @@ def broken(answer: AIMessage, *steps: Any, **tools: Any) -> State:
     """A state that has just been given an answer whose calls may be repaired."""
     answer = answer.model_copy(update={"id": "m1"})
     context = a_context(tools=[shout], given=settings(tools=tools))
-    tasks = resolve_calls(answer, offer_of(a_task(), context))
+    tasks = resolve_calls(answer, visible_tools(a_task(), context))
     history = [HumanMessage("Do it", id="q"), answer]
     return a_state(messages=history, calls=tasks, steps=list(steps))
 
@@ -280,7 +280,7 @@ async def test_what_a_model_makes_up_is_not_promoted_to_a_call_with_an_effect() 
     ask = Says(repairs({"tool_call_id": "c1", "arguments": {"account": "a", "amount": 9}}))
     answer = calling("look", text="of a").model_copy(update={"id": "m1"})
     context = a_context(ask=ask, tools=[look, pay])
-    tasks = resolve_calls(answer, offer_of(a_task(), context))
+    tasks = resolve_calls(answer, visible_tools(a_task(), context))
 
     update = await repair(a_state(messages=[answer], calls=tasks), context)
 

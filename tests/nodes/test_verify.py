@@ -20,7 +20,7 @@ from daruma.nodes.verify import verify
 from daruma.state.channels import State
 from daruma.state.events import Event
 from daruma.state.outcome import result_of
-from daruma.tools.verification import declared
+from daruma.tools.verification import declared_commands
 
 STARTED, COMPLETED = "verification_started", "verification_completed"
 
@@ -109,7 +109,7 @@ def test_settings_and_phase_declare_commands() -> None:
     )
     context = a_context(given=settings(verification={"commands": ["all"]}))
 
-    assert declared(State(task=a_task(), plan=plan), context) == ("all", "check b")
+    assert declared_commands(State(task=a_task(), plan=plan), context) == ("all", "check b")
 
 
 async def test_a_workspace_that_is_gone_is_a_failure(work: Path) -> None:

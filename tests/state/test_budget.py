@@ -64,7 +64,7 @@ def test_a_fork_has_the_budget_that_its_history_says(
     once = min(limits["reflect"], 1)  # after a recovery (VE-04)
     reflect = once if count["recover"] else limits["reflect"]
     assert budget.can_reflect(state) == (count["reflect"] < reflect)
-    assert budget.reflected(state) == count["reflect"]
+    assert budget.count_reflections(state) == count["reflect"]
     assert budget.of_task(state) == own
 
 
@@ -213,9 +213,9 @@ def test_a_count_that_is_gone_on_with_is_one_of_all_steps(
     budget.on_thread(begun, kind)
     state = replace(begun, steps=append_steps(begun.steps, [steps[known:]]))
 
-    assert budget.on_thread(state, kind) == budget.spent(steps, kind)
-    assert budget.in_task(state, kind) == budget.spent(budget.of_task(state), kind)
-    assert budget.in_phase(state, kind) == budget.spent(budget.in_scope(state), kind)
+    assert budget.on_thread(state, kind) == budget.count_steps(steps, kind)
+    assert budget.in_task(state, kind) == budget.count_steps(budget.of_task(state), kind)
+    assert budget.in_phase(state, kind) == budget.count_steps(budget.in_scope(state), kind)
     assert [*budget.latest_in_scope(state)] == [*budget.in_scope(state)][::-1]
     assert [*budget.latest_of_task(state)] == budget.of_task(state)[::-1]
 

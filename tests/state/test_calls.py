@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.parts import a_call
 
-from daruma.state.calls import Grounds, approval_of, moved, reduce_calls, with_status
+from daruma.state.calls import Grounds, approval_of, reduce_calls, set_status, with_status
 
 # --- Tool tasks are replaced as a whole for a new turn, and one by one as they end.
 
@@ -20,7 +20,7 @@ def test_a_tuple_begins_a_new_turn() -> None:
 def test_a_single_call_updates_its_own() -> None:
     """TL-02: calls that end at the same time do not undo each other, in either order."""
     turn = (a_call("a"), a_call("b"))
-    a, b = moved(turn[0], "done"), moved(turn[1], "failed")
+    a, b = set_status(turn[0], "done"), set_status(turn[1], "failed")
 
     assert reduce_calls(reduce_calls(turn, a), b) == (a, b)
     assert reduce_calls(reduce_calls(turn, b), a) == (a, b)

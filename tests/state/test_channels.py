@@ -30,7 +30,7 @@ from daruma.state.channels import (
     RareDelta,
     State,
     Update,
-    applied,
+    apply_update,
     refuse_misfits,
     state_of,
 )
@@ -143,7 +143,7 @@ def _holding(name: str, state: State) -> BaseChannel[Any, Any, Any]:
 @pytest.mark.parametrize("update", UPDATES.values(), ids=UPDATES)
 def test_it_is_what_the_channels_hold(state: State, update: Update) -> None:
     """Appended, replaced, removed, gone after one superstep: all kinds of channels."""
-    after = applied(state, update)
+    after = apply_update(state, update)
 
     assert after == State(**by_langgraph(state, update))
 
@@ -158,7 +158,7 @@ def test_every_channel_that_nodes_write_is_known() -> None:
     }
     update: Any = dict.fromkeys(plain, "written")
 
-    after = applied(a_state(), update)
+    after = apply_update(a_state(), update)
 
     assert len(plain) > 10
     assert {asdict(after)[name] for name in plain} == {"written"}
@@ -166,7 +166,7 @@ def test_every_channel_that_nodes_write_is_known() -> None:
 
 def test_what_is_applied_to_stays_as_it_is() -> None:
     """The state belongs to the node, which others may still read."""
-    applied(BEFORE, {"messages": [ANSWERED], "steps": taken("verify")})
+    apply_update(BEFORE, {"messages": [ANSWERED], "steps": taken("verify")})
 
     assert BEFORE.messages == [ASKED]
     assert len(BEFORE.steps) == 1

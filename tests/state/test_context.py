@@ -16,11 +16,11 @@ from daruma.state.context import (
     MOST,
     historical_pitfalls,
     learned_instruction,
+    memory_messages,
     pieces,
+    pitfall_messages,
     relevant_context,
-    remembered,
     said_before,
-    warned,
 )
 from daruma.state.context import PiecePlace as Place
 from daruma.state.lessons import Instruction, KnownPitfall, Lessons, Recalled, Remembered
@@ -78,9 +78,9 @@ def test_a_task_has_its_own_memories_only() -> None:
     """What the task before recalled is not said again."""
     memories = recalled("a fact").memories
 
-    assert len(remembered(a_state(recalled=Recalled(task_id="t/1", memories=memories)))) == 1
-    assert remembered(a_state(recalled=Recalled(task_id="t/0", memories=memories))) == []
-    assert remembered(a_state(recalled=Recalled(task_id="t/1"))) == []
+    assert len(memory_messages(a_state(recalled=Recalled(task_id="t/1", memories=memories)))) == 1
+    assert memory_messages(a_state(recalled=Recalled(task_id="t/0", memories=memories))) == []
+    assert memory_messages(a_state(recalled=Recalled(task_id="t/1"))) == []
 
 
 # --- What was learned stands in a prompt as one short list of what records say.
@@ -192,19 +192,19 @@ def test_one_of_plan_and_main_is_told(mode: Mode, actor: str) -> None:
     """EV-05: where a task is planned it is the planner, else who does it."""
     state = a_state(task=a_task(mode), lessons=lessons_historical_pitfalls("it fell"))
 
-    (message,) = warned(state, actor)
+    (message,) = pitfall_messages(state, actor)
 
     assert "it fell" in message.text
-    assert warned(state, "main" if actor == "plan" else "plan") == []
+    assert pitfall_messages(state, "main" if actor == "plan" else "plan") == []
 
 
 def test_a_task_has_its_own_lessons_only() -> None:
     """What the task before was told is not said again, and no lessons are no block."""
     other = Lessons(task_id="t/0", pitfalls=lessons_historical_pitfalls("it fell").pitfalls)
 
-    assert warned(a_state(lessons=other), "main") == []
-    assert warned(a_state(lessons=Lessons(task_id="t/1", note="slow")), "main") == []
-    assert warned(a_state(), "main") == []
+    assert pitfall_messages(a_state(lessons=other), "main") == []
+    assert pitfall_messages(a_state(lessons=Lessons(task_id="t/1", note="slow")), "main") == []
+    assert pitfall_messages(a_state(), "main") == []
 
 
 # --- Pieces of prompts stand where they are meant to, for those they are meant for.

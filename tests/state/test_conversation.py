@@ -14,7 +14,7 @@ from daruma.state.conversation import (
     Continuity,
     continuity_of,
     each_of,
-    joined,
+    join_clarifications,
     reduce_continuity,
     to_snapshot,
     with_status,
@@ -28,10 +28,10 @@ SECOND = replace(FIRST, call_id="b")
 
 def test_several_are_one_and_come_apart_again() -> None:
     """None is lost."""
-    both = joined((FIRST, SECOND))
+    both = join_clarifications((FIRST, SECOND))
 
     assert each_of(both) == (FIRST, SECOND)
-    assert joined(()) is None
+    assert join_clarifications(()) is None
     assert each_of(None) == ()
 
 

@@ -18,7 +18,7 @@ from daruma.state.messages import (
     Gathered,
     Growing,
     Messages,
-    gathered,
+    extend_known,
     growing,
     holds_any,
     plain,
@@ -291,16 +291,16 @@ def test_it_holds_what_was_added_and_nothing_else(added: list[list[int]], asked:
     """In whatever parts it came."""
     known: Gathered[int] = NOTHING
     for values in added:
-        known = gathered(known, values)
+        known = extend_known(known, values)
 
     assert holds_any(known, asked) == any(each in values for values in added for each in asked)
 
 
 def test_what_is_known_stays_as_it_is() -> None:
     """Lists that grew from the same one share it."""
-    known = gathered(gathered(NOTHING, [1, 2, 3]), [4])
+    known = extend_known(extend_known(NOTHING, [1, 2, 3]), [4])
 
-    one, other = gathered(known, [5]), gathered(known, [6])
+    one, other = extend_known(known, [5]), extend_known(known, [6])
 
     assert (holds_any(one, [5]), holds_any(one, [6])) == (True, False)
     assert (holds_any(other, [5]), holds_any(other, [6])) == (False, True)
@@ -313,7 +313,7 @@ def test_adding_copies_little_of_what_there_is() -> None:
     copied = 0
     for n in range(4096):
         most, _ = known
-        known = gathered(known, [n])
+        known = extend_known(known, [n])
         copied += len(known[1]) + (len(known[0]) if known[0] is not most else 0)
 
     assert copied < 4096 * 150

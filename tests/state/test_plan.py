@@ -20,7 +20,7 @@ from daruma.state.plan import (
     with_conflicts,
     with_red_checks,
 )
-from daruma.state.spending import assignments, known, shares
+from daruma.state.spending import assignments, describe_dependencies, shares
 
 
 @pytest.mark.parametrize(
@@ -255,8 +255,11 @@ def test_a_member_knows_what_it_builds_on() -> None:
     """Only the phases that its own depends on; one that said nothing is named."""
     plan = a_plan(a_phase("a", answer="Said."), a_phase("x"), a_phase("b", "a", "x"), a_phase("z"))
 
-    assert known(plan, plan.phases[2]) == "Done before, a: A\nSaid.\n\nDone before, x: X"
-    assert known(plan, plan.phases[3]) == ""
+    assert (
+        describe_dependencies(plan, plan.phases[2])
+        == "Done before, a: A\nSaid.\n\nDone before, x: X"
+    )
+    assert describe_dependencies(plan, plan.phases[3]) == ""
 
 
 def report(id_: str, answer: str = "") -> Report:

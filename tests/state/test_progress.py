@@ -18,9 +18,9 @@ from daruma.state.progress import (
     Progress,
     Round,
     attempt,
-    observed,
+    has_refused_calls,
+    observe_results,
     progress_of,
-    refused,
     repeating,
     rounds,
     signature_of,
@@ -118,7 +118,7 @@ def result(text: str, n: int = 0, *, ok: bool = True) -> ToolMessage:
 
 
 def seen(*messages: AnyMessage, **values: Any) -> Observed:
-    return observed(a_state(messages=[HumanMessage("Do it"), *messages], **values))
+    return observe_results(a_state(messages=[HumanMessage("Do it"), *messages], **values))
 
 
 def test_nothing_is_seen_before_a_call() -> None:
@@ -248,7 +248,7 @@ def test_what_failed_or_was_refused_is_no_round() -> None:
 )
 def test_calls_are_refused_until_others_were_run(steps: list[Step], was: bool) -> None:
     """From then on a loop has to be a new one."""
-    assert refused(steps) is was
+    assert has_refused_calls(steps) is was
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from functools import cached_property
 import pytest
 from pydantic import ValidationError
 
-from daruma.state.record import changed, copied
+from daruma.state.record import change_record, copy_with
 from daruma.state.usage import Usage
 
 # --- A plain dataclass is copied with other values.
@@ -30,7 +30,7 @@ def test_a_copy_is_what_replace_makes() -> None:
     """The value itself stays as it is."""
     order = Order("tea", 2, ["hot"])
 
-    assert copied(order, count=3) == replace(order, count=3) == Order("tea", 3, ["hot"])
+    assert copy_with(order, count=3) == replace(order, count=3) == Order("tea", 3, ["hot"])
     assert order.count == 2
 
 
@@ -39,7 +39,7 @@ def test_what_a_value_has_found_out_goes_with_it() -> None:
     order = Order("tea")
     shown = order.shown
 
-    assert copied(order, count=3).shown is shown
+    assert copy_with(order, count=3).shown is shown
 
 
 # --- Changing a record: what holds the values already is not made once more.
@@ -49,7 +49,7 @@ def test_a_record_that_holds_the_values_is_returned_itself() -> None:
     """It was validated when it was made; another value is validated like any."""
     usage = Usage(role="main", model="m", input_tokens=1)
 
-    assert changed(usage, model="m", input_tokens=1) is usage
-    assert changed(usage, input_tokens=2) == Usage(role="main", model="m", input_tokens=2)
+    assert change_record(usage, model="m", input_tokens=1) is usage
+    assert change_record(usage, input_tokens=2) == Usage(role="main", model="m", input_tokens=2)
     with pytest.raises(ValidationError):
-        changed(usage, role="nobody")
+        change_record(usage, role="nobody")

@@ -13,19 +13,19 @@ from daruma.state.spending import (
     AGAIN,
     STOP,
     Spending,
-    allowed,
+    allowed_amounts,
     amount_in,
-    granted,
+    describe_overrun,
+    has_unchecked_work,
+    is_stopped,
     limits_of,
     only_if_changed,
     overrun,
+    read_grant,
     spending,
     spent_by_task,
     spent_in_phase,
     standing,
-    stopped,
-    told,
-    unchecked,
     verifies,
     with_shares,
 )
@@ -171,26 +171,30 @@ def test_grants_on_record_raise_their_limits() -> None:
     one = Amounts(tokens=10, seconds=1.0)
     state = limited(*grants, *grants[:1], spend=one, spend_in_phase=one)
 
-    assert allowed(state, "task") == Amounts(tokens=20, seconds=5.0)
-    assert allowed(state, "phase") == Amounts(tokens=15, seconds=3.0)
+    assert allowed_amounts(state, "task") == Amounts(tokens=20, seconds=5.0)
+    assert allowed_amounts(state, "phase") == Amounts(tokens=15, seconds=3.0)
 
 
 def test_who_was_stopped_stays_so_until_more_is_granted() -> None:
     """A stop of another phase is not this one's; the task's is everybody's."""
     end, other = a_grant(stops=True), a_grant("phase", stops=True)
 
-    assert stopped(limited(step("pause", grant=end)))
-    assert not stopped(limited(step("pause", grant=end), step("pause", grant=a_grant())))
-    assert stopped(limited(step("pause", grant=other, phase_id="a")))
-    assert not stopped(limited(step("pause", grant=other, phase_id="b")))
+    assert is_stopped(limited(step("pause", grant=end)))
+    assert not is_stopped(limited(step("pause", grant=end), step("pause", grant=a_grant())))
+    assert is_stopped(limited(step("pause", grant=other, phase_id="a")))
+    assert not is_stopped(limited(step("pause", grant=other, phase_id="b")))
 
 
 def test_work_is_unchecked_until_it_is_verified() -> None:
     """Only what came after the last verification is."""
     think, verify = step(phase_id="a"), step("verify", phase_id="a")
 
-    assert [unchecked(limited(*s)) for s in ([], [think], [think, verify])] == [False, True, False]
-    assert unchecked(limited(think, verify, replace(think, at=2.0)))
+    assert [has_unchecked_work(limited(*s)) for s in ([], [think], [think, verify])] == [
+        False,
+        True,
+        False,
+    ]
+    assert has_unchecked_work(limited(think, verify, replace(think, at=2.0)))
 
 
 # --- What each of several team members may spend: together no more than is left.
@@ -210,7 +214,7 @@ def test_shares_are_what_is_left(limit: int, used: int, members: int) -> None:
 
     shared = with_shares(state, [task] * members, names)
 
-    own = [allowed(a_state(task=each), "task") for each in shared]
+    own = [allowed_amounts(a_state(task=each), "task") for each in shared]
     left = max(limit - used, 0)
     assert sum(each.tokens or 0 for each in own) == left
     assert abs(sum(each.usd or 0.0 for each in own) - left) < 1e-6
@@ -227,7 +231,7 @@ def test_a_phase_that_is_tried_again_has_what_it_left() -> None:
 
     first, second, third = with_shares(state, [task] * 3, ["a", "b", "c"])
 
-    own = [allowed(a_state(task=each), "phase").tokens for each in (first, second, third)]
+    own = [allowed_amounts(a_state(task=each), "phase").tokens for each in (first, second, third)]
     assert own == [7, 7, 10]
 
 
@@ -345,10 +349,10 @@ def test_an_amount_is_read(answer: str, found: tuple[str, float] | None) -> None
 
 def test_an_answer_is_a_grant_or_an_end() -> None:
     """As much again is what the limit was."""
-    assert granted(AGAIN, "tokens", 10) == Amounts(tokens=10)
-    assert granted("usd 2", "usd", 10) == Amounts(usd=2.0)
-    assert granted("seconds 3", "seconds", 10) == Amounts(seconds=3.0)
-    assert granted(STOP, "usd", 10) is None
+    assert read_grant(AGAIN, "tokens", 10) == Amounts(tokens=10)
+    assert read_grant("usd 2", "usd", 10) == Amounts(usd=2.0)
+    assert read_grant("seconds 3", "seconds", 10) == Amounts(seconds=3.0)
+    assert read_grant(STOP, "usd", 10) is None
 
 
 @pytest.mark.parametrize(
@@ -364,7 +368,7 @@ def test_an_answer_is_a_grant_or_an_end() -> None:
 )
 def test_a_limit_that_is_reached_is_told(reached: Overrun, line: str) -> None:
     """In a line, with what was used."""
-    assert line in told(reached)
+    assert line in describe_overrun(reached)
 
 
 # --- What is spent of each budget, as all who show it count it.

@@ -13,9 +13,9 @@ from daruma.state.text import (
     LONGEST_LINE,
     MOST_BLANKS,
     digest,
-    folded,
+    fold_spellings,
     printable_line,
-    revealed,
+    reveal_invisible,
     revealed_line,
     warnings,
     without_noise,
@@ -48,7 +48,7 @@ REVEALED = {
 @pytest.mark.parametrize("text", REVEALED)
 def test_what_hides_is_spelled(text: str) -> None:
     """All else stays as it is, also backslashes that spell nothing."""
-    assert revealed(text) == REVEALED[text]
+    assert reveal_invisible(text) == REVEALED[text]
 
 
 NASTY = st.text(
@@ -73,14 +73,14 @@ def read_back(text: str) -> str:
 @given(NASTY)
 def test_two_texts_never_look_the_same(text: str) -> None:
     """A text can be read back from what is shown of it, on one line or on several."""
-    assert read_back(revealed(text)) == text
+    assert read_back(reveal_invisible(text)) == text
     assert read_back(revealed_line(text)) == text
 
 
 @given(NASTY)
 def test_all_that_is_shown_can_be_seen(text: str) -> None:
     """Nothing is left that a terminal obeys or draws as nothing."""
-    assert all(char.isprintable() or char in "\n\t" for char in revealed(text))
+    assert all(char.isprintable() or char in "\n\t" for char in reveal_invisible(text))
     assert revealed_line(text).isprintable()
 
 
@@ -246,13 +246,13 @@ DIFFERENT = [
 @pytest.mark.parametrize(("one", "other"), ALIKE)
 def test_case_white_space_and_punctuation_do_not_count(one: Any, other: Any) -> None:
     """RE-02: a model that rewords nothing but these does the same again."""
-    assert folded(one) == folded(other)
+    assert fold_spellings(one) == fold_spellings(other)
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
 def test_what_may_carry_meaning_counts(one: Any, other: Any) -> None:
     """Numbers, operators, single characters, and the content of files."""
-    assert folded(one) != folded(other)
+    assert fold_spellings(one) != fold_spellings(other)
 
 
 # --- What two outputs of the same thing may differ in, and what they may not.

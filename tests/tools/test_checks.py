@@ -23,7 +23,14 @@ from daruma.tools.checks import (
     runs_pytest,
 )
 from daruma.tools.exit_codes import find_hidden_exit
-from daruma.tools.reports import Case, about_tests, collected, is_test_file, read_report, says_how
+from daruma.tools.reports import (
+    Case,
+    about_tests,
+    collected_tests,
+    is_test_file,
+    read_report,
+    says_how,
+)
 from daruma.tools.verification import Checking, run_checks
 
 PYTHON = ("pytest -x -q",)
@@ -509,7 +516,7 @@ def test_a_list_and_a_report_name_tests_alike() -> None:
     """VE-08: else none could be missed."""
     report = read_report(WRITTEN) or {}
 
-    assert collected(LISTED).keys() == {key for key in report if key[0]}
+    assert collected_tests(LISTED).keys() == {key for key in report if key[0]}
     assert [(case.id, case.outcome) for case in report.values()] == [
         ("tests/test_a.py::TestA::test_p[c::d/e.py f]", "passed"),
         ("tests/test_a.py::test_f", "failed"),

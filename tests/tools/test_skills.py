@@ -11,7 +11,7 @@ from tests.parts import a_context, a_task, settings
 
 from daruma.state.settings import Settings, propose_trust
 from daruma.tools.calls import Surroundings
-from daruma.tools.context import offer_of
+from daruma.tools.context import visible_tools
 from daruma.tools.errors import ToolError
 from daruma.tools.files import Workspace
 from daruma.tools.skills import (
@@ -21,10 +21,10 @@ from daruma.tools.skills import (
     Described,
     Skill,
     SkillRefused,
-    described,
     files_of,
-    listed,
+    list_skills,
     missing_in,
+    read_description,
     read_text,
     skill_named,
     untrusted_note,
@@ -51,7 +51,7 @@ def test_each_sub_folder_with_a_skill_file_is_a_skill(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.txt").write_text("notes")
 
-    assert listed([str(tmp_path)]).splitlines() == [
+    assert list_skills([str(tmp_path)]).splitlines() == [
         "pdf-forms: Fills forms.",
         "plain: What it is for.",
     ]
@@ -66,8 +66,8 @@ def test_folders_are_taken_from_the_current_one(
 
     assert [skill.name for skill in usable_in(["skills", "gone"])] == ["pdf"]
     assert missing_in(["skills", "gone"]) == ["gone"]
-    assert listed(["gone"]) == "[the skills' folder gone is not there]"
-    assert listed([]) == "there are no skills"
+    assert list_skills(["gone"]) == "[the skills' folder gone is not there]"
+    assert list_skills([]) == "there are no skills"
 
 
 def test_of_one_name_the_first_folder_wins_and_it_is_said(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_of_one_name_the_first_folder_wins_and_it_is_said(tmp_path: Path) -> Non
     folders = [str(tmp_path / "a"), str(tmp_path / "b")]
 
     assert skill_named("pdf", folders).description == "From a."
-    assert listed(folders).splitlines() == [
+    assert list_skills(folders).splitlines() == [
         "pdf: From a.",
         f"pdf: can not be used: hidden by {tmp_path}/a/pdf, which has the same name",
     ]
@@ -104,7 +104,7 @@ def test_broken_ones_are_listed_with_why(tmp_path: Path) -> None:
     (tmp_path / "link" / "SKILL.md").symlink_to("/etc/hostname")
     (tmp_path / "dangling").symlink_to("nowhere")
 
-    told = dict(line.split(": ", 1) for line in listed([str(tmp_path)]).splitlines())
+    told = dict(line.split(": ", 1) for line in list_skills([str(tmp_path)]).splitlines())
 
     assert told.pop("good") == "What it is for."
     assert {name: why.removeprefix("can not be used: ") for name, why in told.items()} == {
@@ -161,7 +161,7 @@ def test_a_linked_skill_outside_of_the_folder_is_no_skill(tmp_path: Path) -> Non
 )  # fmt: skip
 def test_it_is_read(text: str, name: str, description: str) -> None:
     """What it does not say is the folder's name, and the first paragraph."""
-    assert described(text, "folder") == Described(name, description)
+    assert read_description(text, "folder") == Described(name, description)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_it_is_read(text: str, name: str, description: str) -> None:
 def test_what_is_broken_is_said_in_a_line(text: str, why: str) -> None:
     """Nothing of it runs."""
     with pytest.raises(SkillRefused, match=why) as refused:
-        described(text, "folder")
+        read_description(text, "folder")
 
     assert "\n" not in str(refused.value)
 
@@ -190,7 +190,7 @@ def test_what_is_broken_is_said_in_a_line(text: str, why: str) -> None:
 def test_any_text_is_described_or_refused(text: str, front: bool) -> None:
     """In one line each; never with a traceback."""
     try:
-        told = described(f"---\n{text}\n---\n" if front else text, "folder")
+        told = read_description(f"---\n{text}\n---\n" if front else text, "folder")
     except SkillRefused:
         return
 
@@ -316,8 +316,8 @@ def test_they_are_shown_where_settings_name_folders() -> None:
     """And change nothing, so that every profile that only looks may have them."""
     given = settings(skills={"folders": ["skills"]}, tools={"profile": "read_only"})
 
-    assert set(offer_of(a_task(), a_context(given=given), reading=False).names) == set(TOOLS)
-    assert offer_of(a_task(), a_context(), reading=False).names == ()
+    assert set(visible_tools(a_task(), a_context(given=given), reading=False).names) == set(TOOLS)
+    assert visible_tools(a_task(), a_context(), reading=False).names == ()
 
 
 # --- Skills that a task could have written (SE-02).

@@ -13,9 +13,9 @@ from daruma.state.savepoint import MOST, Drifted
 from daruma.state.task import Task
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
-from daruma.tools.rollback import drift, drift_note, drifted
+from daruma.tools.rollback import drift, drift_note, drift_update
 from daruma.tools.snapshots import Change, Snapshots, store_of
-from daruma.tools.verification import checked, declared
+from daruma.tools.verification import declared_commands, run_all_checks
 
 # --- Checks are those of the workspace, the settings, and the phase at hand; each is run once.
 
@@ -37,8 +37,8 @@ def test_the_current_phase_declares_its_own() -> None:
     )
     context = a_context(given=DECLARING)
 
-    assert declared(a_state(plan=plan), context) == ("true", "test -e ok", "b")
-    assert declared(a_state(), context) == ("true", "test -e ok")
+    assert declared_commands(a_state(plan=plan), context) == ("true", "test -e ok", "b")
+    assert declared_commands(a_state(), context) == ("true", "test -e ok")
 
 
 async def test_all_are_run_and_told(ws: Path) -> None:
@@ -47,7 +47,7 @@ async def test_all_are_run_and_told(ws: Path) -> None:
     plan = a_plan(a_phase("a", validation_command="true"), current="a")
     state = a_state(task=a_task(workspace=str(ws)), plan=plan)
 
-    found = await checked(state, a_context(given=DECLARING, events=events))
+    found = await run_all_checks(state, a_context(given=DECLARING, events=events))
 
     assert [(check.command, check.passed) for check in found.checks] == [
         ("true", True),
@@ -66,7 +66,7 @@ async def test_what_they_change_can_be_undone(ws: Path) -> None:
     snapshots = context.snapshots(str(ws))
     assert snapshots is not None
 
-    await checked(a_state(task=a_task(workspace=str(ws))), context)
+    await run_all_checks(a_state(task=a_task(workspace=str(ws))), context)
 
     before, after = snapshots.kept()
     assert [(each.label, each.opens) for each in (before, after)] == [
@@ -78,7 +78,7 @@ async def test_what_they_change_can_be_undone(ws: Path) -> None:
 
 async def test_without_a_workspace_there_is_nothing_to_verify() -> None:
     """That passes, and says so."""
-    found = await checked(a_state(), a_context(given=DECLARING))
+    found = await run_all_checks(a_state(), a_context(given=DECLARING))
 
     assert found.passed
     assert found.note == "nothing to verify: the task has no workspace"
@@ -87,7 +87,7 @@ async def test_without_a_workspace_there_is_nothing_to_verify() -> None:
 async def test_without_checks_there_is_nothing_to_verify(ws: Path) -> None:
     """VE-02: that passes, and says so."""
     events: list[Event] = []
-    found = await checked(a_state(task=a_task(workspace=str(ws))), a_context(events=events))
+    found = await run_all_checks(a_state(task=a_task(workspace=str(ws))), a_context(events=events))
 
     assert found.passed
     assert "no checks are known" in found.note
@@ -98,7 +98,9 @@ async def test_a_workspace_that_is_gone_is_an_error(ws: Path) -> None:
     """Nothing is told as begun."""
     events: list[Event] = []
     with pytest.raises(ToolError):
-        await checked(a_state(task=a_task(workspace=str(ws / "gone"))), a_context(given=DECLARING))
+        await run_all_checks(
+            a_state(task=a_task(workspace=str(ws / "gone"))), a_context(given=DECLARING)
+        )
 
     assert events == []
 
@@ -249,7 +251,7 @@ def test_caches_are_no_drift() -> None:
     events: list[Event] = []
     context = a_context(events=events)
 
-    found = drifted(a_task(), changed(".pytest_cache/x", "__pycache__/a.pyc"), context)
+    found = drift_update(a_task(), changed(".pytest_cache/x", "__pycache__/a.pyc"), context)
 
     assert found is None
     assert events == []
@@ -260,7 +262,7 @@ def test_of_many_paths_the_first_are_kept() -> None:
     events: list[Event] = []
     many = [f"{n:03}" for n in range(MOST + 5)]
 
-    found = drifted(a_task(), changed(*many), a_context(events=events))
+    found = drift_update(a_task(), changed(*many), a_context(events=events))
 
     assert found == Drifted(task_id="t/1", paths=tuple(many[:MOST]))
     assert events == [WorkspaceDrifted(paths=tuple(many[:MOST]), total=MOST + 5)]

@@ -15,7 +15,7 @@ from daruma.tools.rollback import write_savepoint
 from daruma.tools.sandbox._sandbox import Level
 from daruma.tools.verification import (
     ENDED_EARLY,
-    checked,
+    run_all_checks,
     verification_completed,
     with_changed_tests,
 )
@@ -67,7 +67,9 @@ async def story(
     put(ws, before)
     written = await write_savepoint(task, "task", context)
     put(ws, after)
-    return await checked(a_state(task=task, plan=plan, savepoints=written.savepoints), context)
+    return await run_all_checks(
+        a_state(task=task, plan=plan, savepoints=written.savepoints), context
+    )
 
 
 # --- What was red before the task, and what the task broke (VE-07).
@@ -455,7 +457,7 @@ async def test_a_manifest_that_became_a_pipe_is_not_waited_for(ws: Path) -> None
     written = await write_savepoint(task, "task", context)
     (ws / "Makefile").unlink()
     os.mkfifo(ws / "Makefile")
-    found = await checked(a_state(task=task, savepoints=written.savepoints), context)
+    found = await run_all_checks(a_state(task=task, savepoints=written.savepoints), context)
 
     assert (found.outcome, found.changed_tests) == ("passed", ("Makefile",))
 

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage
 from daruma.state.calls import Problem, ToolTask
 from daruma.state.conversation import Clarification
 from daruma.state.messages import cut_off_reason
-from daruma.state.record import changed
+from daruma.state.record import change_record
 from daruma.state.steps import LeftOut
 from daruma.state.text import unstorable_part
 from daruma.tools.calls._answers import (
@@ -161,7 +161,7 @@ def resolve_call(
         task = replace(task, name=name, name_resolution="repaired")
     else:
         found = resolve_name(call.name, offer.names, aliases=aliases, normalize=normalize)
-        task = changed(task, name=found.name, name_resolution=found.how)
+        task = change_record(task, name=found.name, name_resolution=found.how)
     if call.doubt:
         return failed_task(task, call.doubt, "invalid_json")
     tool = offer.find(task.name)
@@ -201,7 +201,7 @@ def evaluate(task: ToolTask, offer: VisibleTools, *, mended_as: str = "") -> Too
     given = {k: value for k, value in task.args.items() if k not in questions or not _blank(value)}
     (name, args, changes, unread), continues = fill_in(task.name, given, offer, task.continues)
     rungs = (*task.rungs, *changes)
-    task = changed(task, name=name, args=args, rungs=rungs, continues=continues)
+    task = change_record(task, name=name, args=args, rungs=rungs, continues=continues)
     tool = offer.tool(name)
     rule = decide(tool, args, offer.settings, unconfined=offer.unconfined)
     rule = check_pin(tool, rule, offer.ran_as.get(name))
@@ -219,7 +219,7 @@ def evaluate(task: ToolTask, offer: VisibleTools, *, mended_as: str = "") -> Too
         if isinstance(read, Refused) or mended_as == name:
             return _broken(task, "invalid_args", f"invalid_args: {problem}", offer)
         return evaluate(_mended(task, read, task.repaired_by or "rules"), offer, mended_as=name)
-    return changed(
+    return change_record(
         task,
         status="awaiting" if rule.decision == "confirm" else "ready",
         reason=rule.reason,

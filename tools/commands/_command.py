@@ -34,7 +34,7 @@ from daruma.tools.commands._process import (
 )
 from daruma.tools.errors import CommandRefused
 from daruma.tools.text import without_keys
-from daruma.tools.threads import ended
+from daruma.tools.threads import wait_for_end
 
 # --- What is kept of a command's output, however much there is: its beginning and its end.
 
@@ -396,7 +396,7 @@ async def run_in_group(
         return await asyncio.shield(result)
     finally:
         os.close(stop)
-        await ended(result)
+        await wait_for_end(result)
 
 
 def start(watcher: threading.Thread, future: "Future[CommandResult]", stopped: int) -> None:

@@ -19,7 +19,7 @@ from daruma.state.conversation import (
     Continuity,
     continuity_of,
     each_of,
-    joined,
+    join_clarifications,
     with_status,
 )
 from daruma.state.events import ClarificationRequested, ClarificationResolved
@@ -27,7 +27,7 @@ from daruma.state.failure import Failure
 from daruma.state.messages import Messages
 from daruma.state.mode import Mode
 from daruma.state.outcome import answer, waits
-from daruma.state.record import copied
+from daruma.state.record import copy_with
 from daruma.state.steps import Step
 from daruma.tools.calls import VisibleTools, tool_result
 from daruma.tools.context import Context
@@ -41,7 +41,7 @@ LIVE: tuple[ClarificationStatus, ...] = ("resumed", "tried")
 def offer_leaving_out(offer: VisibleTools, state: State) -> VisibleTools:
     """Return what a model is offered that may leave out what the user has to say."""
     known = tuple(each for each in each_of(state.clarification) if each.status in LIVE)
-    return copied(offer, asks=True, resuming=known)
+    return copy_with(offer, asks=True, resuming=known)
 
 
 def advance(state: State) -> State:
@@ -55,7 +55,7 @@ def advance(state: State) -> State:
         if tried.get(each.call_id) not in ("done", "unknown", "rejected")
     )
     if kept:
-        return replace(state, clarification=joined(kept))
+        return replace(state, clarification=join_clarifications(kept))
     done = with_status(state.clarification, "completed")
     return replace(state, clarification=done, continuity=Continuity(extra=kept_beside(state)))
 
@@ -113,7 +113,9 @@ def ask_for_missing(state: State, context: Context) -> Update | None:
     if any(each.asked > MOST_ASKED for each in new):
         return Update(**_given_up(new, state), messages=results)
     question = "\n".join(dict.fromkeys(_told(each, len(new)) for each in new))
-    found = joined((replace(new[0], question=question), *new[1:], *(_open(k, state) for k in kept)))
+    found = join_clarifications(
+        (replace(new[0], question=question), *new[1:], *(_open(k, state) for k in kept))
+    )
     if state.plan is None:
         id_ = f"{state.task_id}:clarification:{budget.on_thread(state, 'think')}"
         results.append(AIMessage(question, id=id_))
@@ -132,7 +134,7 @@ def note_question(state: State, update: Update, context: Context) -> Update:
     said = answer(replace(state, messages=[*state.messages, *new]))
     if not said:
         return update
-    pending = joined(tuple(each for each in live if each.status == "resumed"))
+    pending = join_clarifications(tuple(each for each in live if each.status == "resumed"))
     if pending is None:
         tried = with_status(live[0], "stale")
         return update | {"clarification": tried, "continuity": _stale_continuity(state)}
@@ -289,7 +291,7 @@ def fill_in(asked: Clarification, message: str, now: datetime) -> Clarification:
         return asked
     known = replace(lacking, partial_args=lacking.partial_args | {name: moment})
     parts = (known if each == lacking else each for each in each_of(asked))
-    return joined(tuple(parts)) or asked
+    return join_clarifications(tuple(parts)) or asked
 
 
 def _named(asked: Clarification, task_id: str) -> Clarification:

@@ -22,7 +22,7 @@ from daruma.tools.files._paths import (
     Glob,
     Parts,
     TextFile,
-    explained,
+    explain_errors,
     parts_beneath,
     printable_path,
     refuse_git,
@@ -232,7 +232,7 @@ class FilesBeneath:
         """Where an existing file or directory really is, relative to the root, links resolved."""
         where = ""
         for _ in range(_TRIES):
-            with explained(path), self.opened(self.parts(path), READ) as (_, location):
+            with explain_errors(path), self.opened(self.parts(path), READ) as (_, location):
                 where = "/".join(location) or "."
             if not where.endswith(_REPLACED):
                 break
@@ -240,12 +240,12 @@ class FilesBeneath:
 
     def is_directory(self, path: str) -> bool:
         """Whether the existing `path` is a directory."""
-        with explained(path), self.opened(self.parts(path), READ) as (fd, _):
+        with explain_errors(path), self.opened(self.parts(path), READ) as (fd, _):
             return stat.S_ISDIR(os.fstat(fd).st_mode)
 
     def read(self, path: str) -> bytes:
         """The content of a regular file of at most `LARGEST_FILE` bytes."""
-        with explained(path), self._regular(path) as (fd, _):
+        with explain_errors(path), self._regular(path) as (fd, _):
             _refuse_oversized(path, os.fstat(fd).st_size)
             with os.fdopen(os.dup(fd), "rb") as file:
                 data = file.read(LARGEST_FILE + 1)  # it may have grown since
@@ -255,7 +255,7 @@ class FilesBeneath:
     def replace(self, path: str, data: bytes) -> None:
         """Put `data` in place of an existing file, atomically; a link's target is what changes."""
         _refuse_oversized(path, len(data))
-        with explained(path), self._regular(path) as (fd, at), self._parent(at) as parent:
+        with explain_errors(path), self._regular(path) as (fd, at), self._parent(at) as parent:
             self._refuse_kept(at)
             replace_entry(parent, at[-1], data, like=os.fstat(fd))
 
@@ -266,7 +266,7 @@ class FilesBeneath:
         if not parts:
             raise PathRefused(f"{printable_path(path)}: is the workspace itself: name a file in it")
         try:
-            with explained(path):
+            with explain_errors(path):
                 self._make_directories(parts[:-1], made)
                 with self.opened(parts[:-1], DIRECTORY) as (parent, at):
                     self._refuse_kept((*at, parts[-1]))
@@ -279,7 +279,7 @@ class FilesBeneath:
 
     def delete(self, path: str) -> None:
         """Remove a regular file."""
-        with explained(path), self._regular(path) as (_, at), self._parent(at) as parent:
+        with explain_errors(path), self._regular(path) as (_, at), self._parent(at) as parent:
             self._refuse_kept(at)
             os.unlink(at[-1], dir_fd=parent)
             os.fsync(parent)
@@ -366,7 +366,11 @@ class DirectoryEntry:
 def list_entries(files: FilesBeneath, path: str) -> list[DirectoryEntry]:
     """The entries of a directory by name, `.git` left out. Raises as `FilesBeneath` does."""
     parts = files.parts(path)
-    with explained(path), files.opened(parts, DIRECTORY) as (fd, location), os.scandir(fd) as found:
+    with (
+        explain_errors(path),
+        files.opened(parts, DIRECTORY) as (fd, location),
+        os.scandir(fd) as found,
+    ):
         named = sorted((entry.name, _kind(entry)) for entry in found)
     return [
         DirectoryEntry("/".join((*location, name)), kind) for name, kind in named if name != ".git"

@@ -98,7 +98,7 @@ UNAVAILABLE = {
 
 
 @contextmanager
-def explained(path: str) -> Iterator[None]:
+def explain_errors(path: str) -> Iterator[None]:
     """Turn an OSError of the body into a ToolError about `path`."""
     try:
         yield

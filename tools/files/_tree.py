@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from daruma.tools.files._beneath import DIRECTORY, READ, Opener, WalkingOpener, best_opener
-from daruma.tools.files._paths import Parts, explained, printable_path
+from daruma.tools.files._paths import Parts, explain_errors, printable_path
 
 # --- Hashes of files that were read before, for as long as nothing about a file has changed.
 
@@ -173,7 +173,7 @@ def tree_of(
     """
     digest = hashlib.sha256()
     entries: dict[str, str] = {}
-    with explained(str(root)):
+    with explain_errors(str(root)):
         top = os.open(root, DIRECTORY | os.O_CLOEXEC)
         try:
             for fields in _Walk(top, root, hashes, opener or best_opener()).entries():

@@ -15,7 +15,7 @@ import landlockpy
 from landlockpy import AccessFS
 
 from daruma.tools.commands import CommandRequest, Launch, wait_readable, with_limits
-from daruma.tools.sandbox._mounts import Seen, seen
+from daruma.tools.sandbox._mounts import Seen, look_at_host
 from daruma.tools.sandbox._repositories import Sweep
 from daruma.tools.sandbox._seccomp import landlock_filter, memory_file
 from daruma.tools.sandbox.supervisor import SUPERVISOR
@@ -54,7 +54,7 @@ class Landlock:
         with ExitStack() as stack:
             if asked.stand_in is None:
                 stack.enter_context(self.sweep.around(workspace, notes))
-            view = seen(asked.env)
+            view = look_at_host(asked.env)
             own = Path(tempfile.mkdtemp(prefix="daruma-command-"))
             stack.callback(shutil.rmtree, own, ignore_errors=True)
             rules = stack.enter_context(_ruleset(view, workspace, own, asked.stand_in))

@@ -78,7 +78,7 @@ class Seen:
     home: Path
 
 
-def seen(env: Mapping[str, str]) -> Seen:
+def look_at_host(env: Mapping[str, str]) -> Seen:
     """Look at this host. ``env`` is that of the command: its ``PATH`` says what it needs."""
     given = tuple((name, env[name]) for name in (*POINTERS, "PATH") if name in env)
     named = os.pathsep.join(os.environ.get(name, "") for name in SECRET_POINTERS).split(os.pathsep)
@@ -92,8 +92,8 @@ def folders_shown_by_path(env: Mapping[str, str]) -> list[Path]:
 
     Of those that lie in each other it is the outermost.
     """
-    known = seen({name: value for name, value in env.items() if name != "PATH"}).shown
-    found = [each for each in seen(env).shown if not within(each, known)]
+    known = look_at_host({name: value for name, value in env.items() if name != "PATH"}).shown
+    found = [each for each in look_at_host(env).shown if not within(each, known)]
     return [each for each in found if not within(each, {*found} - {each})]
 
 

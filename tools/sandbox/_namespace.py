@@ -23,7 +23,7 @@ from daruma.tools.commands import (
     with_limits,
 )
 from daruma.tools.errors import CommandRefused
-from daruma.tools.sandbox._mounts import Places, seen
+from daruma.tools.sandbox._mounts import Places, look_at_host
 from daruma.tools.sandbox._repositories import Repositories, Sweep, git_control
 from daruma.tools.sandbox._sandbox import NotProved, Undecided
 from daruma.tools.sandbox._seccomp import memory_file, namespace_filter
@@ -135,7 +135,7 @@ class Namespace:
             if asked.stand_in is None:
                 stack.enter_context(self.sweep.around(workspace, notes))
             stand_in = asked.stand_in
-            places = Places(seen(asked.env), workspace, self.limits.memory, stand_in)
+            places = Places(look_at_host(asked.env), workspace, self.limits.memory, stand_in)
             if stand_in and places.inside:
                 raise CommandRefused("nothing can stand in for a workspace that holds what is kept")
             repositories = self.repositories.of(workspace) if stand_in is None else ()

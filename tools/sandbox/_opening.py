@@ -34,7 +34,7 @@ from daruma.tools.sandbox._sandbox import (
     SandboxUnavailable,
     Undecided,
 )
-from daruma.tools.sandbox._seccomp import supported
+from daruma.tools.sandbox._seccomp import is_supported
 from daruma.tools.threads import entered_in_thread, in_thread, to_thread
 
 # --- What is laid out on the outside for a probe, so that what comes through can be seen there.
@@ -228,7 +228,9 @@ class Leaks(NotProved):
     """Raised when a level runs commands, but attempts come through that it must stop."""
 
 
-async def proved(sandbox: Sandbox, *, network: bool, tries: Sequence[float] = SECONDS) -> Sandbox:
+async def prove_level(
+    sandbox: Sandbox, *, network: bool, tries: Sequence[float] = SECONDS
+) -> Sandbox:
     """Return the sandbox with what it does not cover.
 
     A proof that ran out of time is made again with more (SE-04). Raises :class:`NotProved`, and
@@ -241,7 +243,7 @@ async def proved(sandbox: Sandbox, *, network: bool, tries: Sequence[float] = SE
 
 
 async def _proved(sandbox: Sandbox, seconds: float, *, network: bool) -> Sandbox:
-    found = await reached(sandbox, seconds)
+    found = await reached_targets(sandbox, seconds)
     missing = found - (NETWORK if network else frozenset())
     missing -= NOT_AT_LANDLOCK if sandbox.level == "landlock" else frozenset()
     if certain := missing - TIMED:
@@ -255,7 +257,7 @@ async def _proved(sandbox: Sandbox, seconds: float, *, network: bool) -> Sandbox
     return replace(sandbox, not_covered=(*allowed, *left, *disk))
 
 
-async def reached(sandbox: Sandbox, seconds: float = SECONDS[-1]) -> set[str]:
+async def reached_targets(sandbox: Sandbox, seconds: float = SECONDS[-1]) -> set[str]:
     """Return the names of all attempts that come through, of :data:`TIMED` ``seconds`` long.
 
     Raises :class:`NotProved` and :class:`Undecided`.
@@ -352,7 +354,7 @@ def _in_words(names: set[str]) -> tuple[str, ...]:
 
 
 @contextmanager
-def unconfined(_: Path, asked: CommandRequest) -> Iterator[Launch]:
+def prepare_unconfined(_: Path, asked: CommandRequest) -> Iterator[Launch]:
     """Prepare one command."""
     yield Launch(with_limits(asked.argv), asked.env)
 
@@ -406,12 +408,12 @@ def require_mechanism(required: Level | None) -> None:
 async def _best(settings: SandboxSettings) -> Sandbox:
     limits = Limits(settings.memory_mb * 1024 * 1024, settings.processes)
     if settings.require == "none":
-        return prepared("none", network=settings.network, limits=limits)
+        return prepare_level("none", network=settings.network, limits=limits)
     reasons: dict[Level, str] = {}
     for level in _candidates(settings.require):
         try:
-            opened = await to_thread(prepared, level, network=settings.network, limits=limits)
-            return await proved(opened, network=settings.network)
+            opened = await to_thread(prepare_level, level, network=settings.network, limits=limits)
+            return await prove_level(opened, network=settings.network)
         except NotProved as error:
             reasons[level] = str(error)
         except Undecided as error:  # a weaker level would be a step down for want of time
@@ -427,10 +429,10 @@ def _candidates(required: Level | None) -> tuple[Level, ...]:
     return tuple(each for each in levels if STRENGTH[each] >= STRENGTH[required or "landlock"])
 
 
-def prepared(level: Level, *, network: bool, limits: Limits) -> Sandbox:
+def prepare_level(level: Level, *, network: bool, limits: Limits) -> Sandbox:
     """Return a level that is not proved yet. Raises :class:`NotProved` if it can not be there."""
     if level == "none":
-        return Sandbox(level, NOTHING, "chosen by name", limits, unconfined)
+        return Sandbox(level, NOTHING, "chosen by name", limits, prepare_unconfined)
     if reason := _missing(level):
         raise NotProved(reason)
     if level == "namespace":
@@ -449,7 +451,7 @@ def _missing(level: Level) -> str:
     """Return why a level can not be there; empty if it may be. Raises :class:`Undecided`."""
     if sys.platform != "linux":
         return ONLY_LINUX
-    if not supported():
+    if not is_supported():
         return "there is no system call filter for this processor"
     return _landlock_missing() if level == "landlock" else _namespaces_missing()
 

@@ -21,7 +21,7 @@ from daruma.tools.commands import (
 )
 from daruma.tools.errors import CommandRefused
 from daruma.tools.files import own_around, own_in
-from daruma.tools.sandbox._mounts import BESIDE, seen, within
+from daruma.tools.sandbox._mounts import BESIDE, look_at_host, within
 from daruma.tools.threads import to_thread
 
 # --- How strongly commands are confined, said and never guessed.
@@ -78,7 +78,9 @@ def open_in(workspace: Path, level: Level) -> tuple[str, ...]:
         raise CommandRefused(
             f"no command can be run in {workspace} at level {level}: {why}; keep that elsewhere"
         )
-    if level == "landlock" and any(within(each, [workspace]) for each in seen(os.environ).hidden):
+    if level == "landlock" and any(
+        within(each, [workspace]) for each in look_at_host(os.environ).hidden
+    ):
         return (SECRETS,)
     return ()
 

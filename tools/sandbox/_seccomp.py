@@ -114,7 +114,7 @@ def ignore(call: str, argument: int, first: int, second: int) -> Rule:
     return Rule(call, 0, (low, (EQUAL, 0, 3, first), next_, (EQUAL, 0, 1, second)))
 
 
-def assembled(rules: Iterable[Rule], architecture: int, numbers: Mapping[str, int]) -> bytes:
+def assemble_filter(rules: Iterable[Rule], architecture: int, numbers: Mapping[str, int]) -> bytes:
     """Return the program. Calls of another architecture kill the process; others are allowed.
 
     A rule for a call that the architecture does not have is left out.
@@ -227,7 +227,7 @@ _LANDLOCK: Final = {
 """What comes to that, by whether commands may use the network."""
 
 
-def supported(machine: str | None = None) -> bool:
+def is_supported(machine: str | None = None) -> bool:
     """Return whether there is a table for this processor; without a filter there is no level."""
     return (machine or platform.machine()) in ARCHITECTURES
 
@@ -244,7 +244,7 @@ def landlock_filter(machine: str | None = None, *, network: bool) -> bytes:
 
 def _assembled(rules: tuple[Rule, ...], machine: str | None) -> bytes:
     machine = machine or platform.machine()
-    return assembled(rules, ARCHITECTURES[machine], NUMBERS[machine])
+    return assemble_filter(rules, ARCHITECTURES[machine], NUMBERS[machine])
 
 
 # --- A file in memory that a child process reads by its descriptor.

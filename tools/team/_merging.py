@@ -39,7 +39,7 @@ def flat(tree: Callable[[str], Tree], root: str) -> dict[str, Entry]:
     return found
 
 
-def changed(base: Flat, theirs: Flat) -> Iterator[str]:
+def changed_paths(base: Flat, theirs: Flat) -> Iterator[str]:
     """Yield the paths that a member's work has changed, sorted.
 
     What was not kept in the base never came into the worktree: that it is not there is no change.
@@ -222,17 +222,19 @@ class Decisions:
     clashes: dict[str, Clash]
 
 
-def decided(base: Flat, mine: Flat, theirs: Flat, read: Read, labels: tuple[str, str]) -> Decisions:
+def merge_paths(
+    base: Flat, mine: Flat, theirs: Flat, read: Read, labels: tuple[str, str]
+) -> Decisions:
     """Merge path by path, then see to it that everything still lies in a folder."""
     taken: dict[str, Taken] = {}
     clashes: dict[str, Clash] = {}
-    for path in changed(base, theirs):
+    for path in changed_paths(base, theirs):
         done = three_way(base.get(path), mine.get(path), theirs.get(path), read, labels)
         if isinstance(done, Clash):
             clashes[path] = done
         elif done.entry != mine.get(path):
             taken[path] = done
-    goal = completed({path: each.entry for path, each in taken.items()}, mine, theirs)
+    goal = complete_folders({path: each.entry for path, each in taken.items()}, mine, theirs)
     wanted = goal | {path: theirs[path] for path in clashes if path in theirs}
     there = after(mine, wanted)
     for folder in {folder for path in there for folder in above(path)}:
@@ -248,7 +250,7 @@ def after(mine: Flat, goal: Mapping[str, Entry | None]) -> dict[str, Entry]:
     return {path: entry for path, entry in {**mine, **goal}.items() if entry is not None}
 
 
-def completed(
+def complete_folders(
     goal: Mapping[str, Entry | None], mine: Flat, theirs: Flat
 ) -> dict[str, Entry | None]:
     """Keep a folder that one side has removed if the other has put something into it."""
@@ -290,14 +292,14 @@ class Merge:
     contents: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def merged(base: Flat, mine: Flat, theirs: Flat, read: Read) -> Merge:
+def merge_changes(base: Flat, mine: Flat, theirs: Flat, read: Read) -> Merge:
     """Bring what ``theirs`` has changed since ``base`` into ``mine``; nothing is changed itself.
 
     ``base`` has to be the first snapshot of the worktree that ``theirs`` is the last of: it knows
     the same ignore rules. With any conflict the goal is empty: half of a member's work may be worse
     than none. Blocks while git merges texts; ``read`` raises KeyError for what is not kept.
     """
-    found = decided(base, mine, theirs, read, ("the workspace", "the phase"))
+    found = merge_paths(base, mine, theirs, read, ("the workspace", "the phase"))
     if found.clashes:
         return Merge({}, _conflicts(found))
     goal = {path: each.entry for path, each in found.taken.items()}
@@ -310,7 +312,7 @@ def with_markers(base: Flat, mine: Flat, theirs: Flat, read: Read, phase: str) -
     It holds all of the member's changes. Texts in conflict have both versions between markers; of
     what else is in conflict PATH is as in the workspace, and PATH.phase-ID as the member has it.
     """
-    found = decided(base, mine, theirs, read, ("the workspace", f"phase {phase}"))
+    found = merge_paths(base, mine, theirs, read, ("the workspace", f"phase {phase}"))
     aside = _aside(found, mine, theirs)
     goal: dict[str, Entry | None] = {
         path: each.entry
@@ -320,7 +322,7 @@ def with_markers(base: Flat, mine: Flat, theirs: Flat, read: Read, phase: str) -
     names = mine.keys() | theirs.keys()
     for path in aside:
         goal |= _beside(path, theirs, phase, names)
-    return Merge(completed(goal, mine, theirs), _conflicts(found), _contents(found))
+    return Merge(complete_folders(goal, mine, theirs), _conflicts(found), _contents(found))
 
 
 def _conflicts(found: Decisions) -> tuple[Conflict, ...]:

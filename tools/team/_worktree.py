@@ -23,7 +23,7 @@ from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.files import LARGEST_INDEX, common_folder, content_of, is_lasting, own_folder
 from daruma.tools.snapshots import Entry, Snapshot, Snapshots, SnapshotUnavailable, snapshot_before
-from daruma.tools.team._merging import Flat, Merge, changed, flat, merged, with_markers
+from daruma.tools.team._merging import Flat, Merge, changed_paths, flat, merge_changes, with_markers
 from daruma.tools.threads import in_thread
 
 # --- A git repository of its own for a worktree, made from the workspace's, which is only read.
@@ -317,7 +317,7 @@ def check_settled(workspace: Snapshots, began: str, ended: str) -> None:
         roots = [recorded.named(each).root for each in (began, ended)]
         base, theirs = (_lasting(flat(contents.tree, root)) for root in roots)
         left = []
-        for path in changed(base, theirs):
+        for path in changed_paths(base, theirs):
             now = theirs.get(path)
             second = path not in base and ".phase-" in path.rpartition("/")[2]
             marked = now and now.kind == "file" and MARKER in contents.blob(now.content)
@@ -348,12 +348,12 @@ def _merge(
         roots = [recorded.named(each).root for each in (began, mine, ended)]
         base, own, theirs = (_lasting(flat(contents.tree, root)) for root in roots)
         if phase is None:
-            merge = merged(base, own, theirs, contents.blob)
+            merge = merge_changes(base, own, theirs, contents.blob)
         else:
             merge = with_markers(base, own, theirs, contents.blob, phase)
         for data in merge.contents.values():
             contents.put_blob(data)
-    return merge, tuple(changed(base, theirs))
+    return merge, tuple(changed_paths(base, theirs))
 
 
 def _lasting(there: Flat) -> Flat:

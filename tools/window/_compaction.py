@@ -109,7 +109,7 @@ def by_rules(messages: Sequence[AnyMessage], earlier: str, room: int, count: Cou
     What was summarised ``earlier`` stays as it was, or its two ends where that is too long.
     """
     sections = {
-        "Summarised earlier": [bounded(earlier, room // 2, count)] if earlier else [],
+        "Summarised earlier": [bound_text(earlier, room // 2, count)] if earlier else [],
         "Asked": _last(_first_lines(messages, HumanMessage), _REQUESTS),
         "Said and decided": _last(_first_lines(messages, AIMessage), _DECISIONS),
         "Files named": _last(_files(messages), _FILES),
@@ -121,10 +121,10 @@ def by_rules(messages: Sequence[AnyMessage], earlier: str, room: int, count: Cou
         for title, lines in sections.items()
         if lines
     ]
-    return bounded("\n\n".join(told), room, count)
+    return bound_text("\n\n".join(told), room, count)
 
 
-def bounded(text: str, room: int, count: Count) -> str:
+def bound_text(text: str, room: int, count: Count) -> str:
     """Return a text of at most so many tokens: itself, or its two ends."""
     while (weight := count(text)) > room and len(text) > 100:
         text = text_ends(text, min(len(text) - 1, max(100, len(text) * room * 9 // (weight * 10))))
@@ -233,7 +233,7 @@ class Summariser:
                 self.by = "rules"
                 begins = next(n for n, m in enumerate(job.messages) if m is piece.messages[0])
                 return by_rules(job.messages[begins:], text, job.room, count)
-            text = bounded(told, job.room * 3 // 2, count)
+            text = bound_text(told, job.room * 3 // 2, count)
         return text
 
     def _pieces(self, job: Job) -> list[Piece]:
@@ -415,7 +415,7 @@ _MEASURES: dict[Measure, Callable[[Load, Compaction], Compaction]] = {
 }
 
 
-def summarised(load: Load, compaction: Compaction) -> Compaction:
+def plan_summary(load: Load, compaction: Compaction) -> Compaction:
     """Return a compaction whose summary, still to be made, reaches as far as it may.
 
     It is the same compaction where there is nothing more to summarise.
@@ -441,7 +441,7 @@ def _kept(load: Load, reached: int) -> Iterator[str]:
     yield from (each for each in load.asked if after(load.messages[:reached], each))
 
 
-def cut(load: Load, compaction: Compaction) -> Compaction:
+def cut_texts(load: Load, compaction: Compaction) -> Compaction:
     """Return a compaction that cuts the middle of all texts, no further than it has to."""
     through = next((each.id for each in reversed(load.messages) if each.id), None)
     cuts = [replace(compaction, cut=most, cut_through=through or "") for most in CUTS]
@@ -478,7 +478,7 @@ async def compact_history(state: State, crowded: Crowded, context: Context) -> C
     if not eased.fits:
         eased = await _summarised(load, eased, state, summariser)
     if not eased.fits:
-        eased = eased.tried("cut", cut(load, eased.compaction), load)
+        eased = eased.tried("cut", cut_texts(load, eased.compaction), load)
     new = eased.compaction.summarised_through != before.summarised_through
     cost = ContextCost(
         node=crowded.node,
@@ -514,7 +514,7 @@ def _begun(state: State, crowded: Crowded) -> Compaction:
 async def _summarised(load: Load, eased: Eased, state: State, summariser: Summariser) -> Eased:
     """Replace what is older than the latest part by a summary, made of the last one and of it."""
     before = eased.compaction
-    meant = summarised(load, before)
+    meant = plan_summary(load, before)
     if meant == before:
         return eased
     known, reached = (after(load.messages, c.summarised_through) for c in (before, meant))

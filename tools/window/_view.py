@@ -52,7 +52,7 @@ def text_ends(text: str, most: int) -> str:
     return f"{text[: room - room // 2]}{mark}{text[len(text) - room // 2 :]}"
 
 
-def pruned(message: M) -> M:
+def prune_output(message: M) -> M:
     """Return a tool's output as one line that says whose it was, and how to read it again."""
     if not isinstance(message, ToolMessage):
         return message
@@ -68,7 +68,7 @@ def pruned(message: M) -> M:
     return message.model_copy(update={"content": f"{(message.name or 'tool')[:64]}: {line}"})
 
 
-def shortened(message: M, most: int) -> M:
+def shorten_message(message: M, most: int) -> M:
     """Return a message of which no text is longer than ``most``; what is no text is named only."""
     changes: dict[str, Any] = {}
     content = _content(message, most)
@@ -291,9 +291,9 @@ def _shortened(
 
 def _less(message: AnyMessage, at: int, told: Compaction, places: Places) -> AnyMessage:
     whole = message.id == SUMMARY_ID or stays(message, told.kept)
-    less = pruned(message) if at < places.pruned else message
-    less = shortened(less, SHRUNK) if at < places.shrunk and not whole else less
-    return shortened(less, told.cut) if at < places.cut else less
+    less = prune_output(message) if at < places.pruned else message
+    less = shorten_message(less, SHRUNK) if at < places.shrunk and not whole else less
+    return shorten_message(less, told.cut) if at < places.cut else less
 
 
 # --- Which part of a history may be left out, and which is the latest: rounds are never torn apart.

@@ -27,7 +27,7 @@ from daruma.graph.command_line._progress import Progress, bar, in_words, spent_o
 from daruma.graph.timeline import call_title
 from daruma.state.events import EVENTS
 from daruma.state.steps import ArgumentRepair, Audit, ContextCost, LeftOut, NameChange
-from daruma.state.text import revealed
+from daruma.state.text import reveal_invisible
 from daruma.state.usage import Attempt, Failover
 
 NASTY = "[red]x[/red] \x1b[31m\x1b]0;title\x07 \x9b2J \u202egnp.exe \ud800 a\r\nb \r c \x00"
@@ -139,7 +139,7 @@ def test_ordinary_text_is_shown_as_it_is(text: str) -> None:
 @given(st.text())
 def test_what_was_revealed_is_shown_as_it_is(text: str) -> None:
     """An approval and the paper it is printed on agree on what is visible."""
-    assert shown(revealed(text)) == revealed(text).replace("\t", "    ")
+    assert shown(reveal_invisible(text)) == reveal_invisible(text).replace("\t", "    ")
 
 
 def test_a_line_is_cut_to_its_limit() -> None:

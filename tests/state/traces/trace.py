@@ -12,7 +12,7 @@ from daruma.state.budget import record_step
 from daruma.state.calls import ToolTask
 from daruma.state.failure import Failure
 from daruma.state.mode import Mode
-from daruma.state.progress import alarm, observed, signature_of
+from daruma.state.progress import alarm, observe_results, signature_of
 from daruma.tools.calls import tool_result
 
 
@@ -54,7 +54,7 @@ class Watched:
             "think",
             at=0.0,
             signature=signature_of(message, tasks),
-            **observed(self.state)._asdict(),
+            **observe_results(self.state)._asdict(),
         )
         raised = alarm(self.state, step)
         told = [

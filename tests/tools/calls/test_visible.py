@@ -23,7 +23,7 @@ from daruma.tools.calls._visible import (
     name_key,
     resolve_name,
 )
-from daruma.tools.context import Context, local_time, offer_of
+from daruma.tools.context import Context, local_time, visible_tools
 
 VISIBLE = ("read_file", "memory_search", "memory_store", "v1_2", "list_todos")
 ALIASES = {"cat": "read_file", "Todo List": "list_todos", "gone": "hidden"}
@@ -294,7 +294,7 @@ def shout(text: str) -> str:
 
 def test_a_task_in_a_workspace_is_offered_all_tools() -> None:
     """TL-06: nothing is hidden without a profile but the sets that nobody asked for."""
-    offer = offer_of(a_task(workspace="/w"), a_context(tools=[shout]))
+    offer = visible_tools(a_task(workspace="/w"), a_context(tools=[shout]))
 
     assert set(offer.names) == BUILTIN | {"shout", "read_output"}
     assert offer.hidden == SETS
@@ -302,7 +302,7 @@ def test_a_task_in_a_workspace_is_offered_all_tools() -> None:
 
 def test_the_built_in_tools_are_hidden_without_a_workspace() -> None:
     """TL-06: they are there, and not shown."""
-    offer = offer_of(a_task(), a_context(tools=[shout]))
+    offer = visible_tools(a_task(), a_context(tools=[shout]))
 
     assert offer.names == ("shout", "read_output")
     assert offer.hidden == BUILTIN | SETS
@@ -315,17 +315,19 @@ def test_reading_on_is_offered_where_there_is_something_to_read() -> None:
     narrow = settings(tools={"profile": "own", "profiles": {"own": ["shout"]}})
     alone = settings(tools={"profile": "librarian_retrieval"})
 
-    assert offer_of(a_task(), context, reading=False).names == ("shout",)
-    assert offer_of(a_task(), a_context(tools=[shout], given=narrow)).names[1:] == ("read_output",)
-    assert offer_of(a_task(), a_context(tools=[shout], given=alone)).names == ()
-    assert offer_of(a_task(), context, {"read_output"}).names == ("shout",)
+    assert visible_tools(a_task(), context, reading=False).names == ("shout",)
+    assert visible_tools(a_task(), a_context(tools=[shout], given=narrow)).names[1:] == (
+        "read_output",
+    )
+    assert visible_tools(a_task(), a_context(tools=[shout], given=alone)).names == ()
+    assert visible_tools(a_task(), context, {"read_output"}).names == ("shout",)
 
 
 def test_direct_chat_is_offered_nothing() -> None:
     """MO-01: one answer, no tools; the settings are the run's all the same."""
     given = settings(tools={"normalize_names": False})
     for task in (None, a_task("direct_chat", workspace="/w")):
-        offer = offer_of(task, a_context(tools=[shout], given=given))
+        offer = visible_tools(task, a_context(tools=[shout], given=given))
 
         assert offer == VisibleTools(settings=given.tools)
 
@@ -357,8 +359,8 @@ def test_the_time_is_told_where_a_tool_takes_dates() -> None:
     dated = replace(a_tool("book", "none"), canonical=Canonical(dates={"day": "date"}))
     plain = a_tool("look", "none")
 
-    assert offer_of(a_task(), showing(plain)).now is None
-    assert offer_of(a_task(), showing(plain, dated)).now is not None
+    assert visible_tools(a_task(), showing(plain)).now is None
+    assert visible_tools(a_task(), showing(plain, dated)).now is not None
 
 
 def showing(*tools: Tool) -> Context:

@@ -13,7 +13,7 @@ from tests.parts import a_context, a_task, settings
 from typing_extensions import override
 
 from daruma.tools.calls import Surroundings
-from daruma.tools.context import offer_of
+from daruma.tools.context import visible_tools
 from daruma.tools.errors import ToolError
 from daruma.tools.memory import MEMORY_TOOLS, Memories, new_memory, owner_of, store_label
 from daruma.tools.memory._memories import (
@@ -261,7 +261,7 @@ def test_they_are_shown_where_there_is_a_store(
     given = settings(memory={"enabled": enabled}, tools={"profile": profile})
     context = replace(a_context(given=given), store=InMemoryStore() if there else None)
 
-    assert set(offer_of(a_task(), context, reading=False).names) == shown
+    assert set(visible_tools(a_task(), context, reading=False).names) == shown
 
 
 # --- Whose memories they are, and which role sees them.

@@ -21,7 +21,7 @@ from daruma.tools.recovery import (
     close_on_bug,
     give_up_reason,
     hides,
-    recovered,
+    recovery_record,
     tool_of,
     with_assent,
 )
@@ -211,7 +211,7 @@ def test_only_what_was_done_tries_or_hides_a_tool(
 ) -> None:
     """RE-07 counts by it, and the next request is made by it."""
     action = RecoveryAction(strategy=strategy, confidence=0.7, by="rule")
-    found = recovered(action, LOOP, carried, BOTH)
+    found = recovery_record(action, LOOP, carried, BOTH)
 
     assert (found.tool, found.hides) == (tool, hides)
     assert (found.code, found.strategy) == ("loop_detected", strategy)

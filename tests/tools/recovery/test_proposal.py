@@ -23,7 +23,7 @@ from daruma.state.failure import Failure
 from daruma.state.lessons import Experience, Tried
 from daruma.state.recovery import RecoveryAction, Strategy
 from daruma.state.text import unstorable_part
-from daruma.tools.context import Context, offer_of
+from daruma.tools.context import Context, visible_tools
 from daruma.tools.evolution._recoveries import learn_recoveries
 from daruma.tools.recovery import LONGEST, action_in, learned_against, render_briefing
 from daruma.tools.tokens import ESTIMATE
@@ -35,7 +35,7 @@ PARTS = ("Goal", "Progress", "Latest step", "Known facts", "Blockers", "Analysis
 
 
 def told(state: State, stand_ins: tuple[str, ...] = ()) -> str:
-    offer = offer_of(state.task, a_context(tools=[shout]))
+    offer = visible_tools(state.task, a_context(tools=[shout]))
     return render_briefing(state, LOOP, offer, stand_ins)
 
 
@@ -109,7 +109,7 @@ def test_however_many_tools_there_are_it_stays_small() -> None:
     def numbered(number: int) -> StructuredTool:
         return StructuredTool.from_function(shout, name=f"shout_{number}", description="word " * 99)
 
-    offer = offer_of(a_task(), a_context(tools=[numbered(n) for n in range(200)]))
+    offer = visible_tools(a_task(), a_context(tools=[numbered(n) for n in range(200)]))
 
     text = render_briefing(a_state(task=a_task(goal="word " * 9000)), LOOP, offer)
 

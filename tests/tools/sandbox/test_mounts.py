@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.sandboxes import CONFINED, sandbox_at
 
-from daruma.tools.sandbox._mounts import Seen, mounts, seen
+from daruma.tools.sandbox._mounts import Seen, look_at_host, mounts
 from daruma.tools.sandbox._sandbox import Level
 
 
@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def shown(home: Path, *path: str) -> set[str]:
     """What of the home folder is shown for these entries of PATH."""
-    view = seen({"PATH": os.pathsep.join(path)})
+    view = look_at_host({"PATH": os.pathsep.join(path)})
     return {str(place.relative_to(home)) for place in view.shown if place.is_relative_to(home)}
 
 
@@ -62,7 +62,7 @@ def test_what_variables_call_secret_is_hidden_wherever_it_lies(
     for name in ("one", "two", "rest"):
         (tmp_path / name).touch()
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/one:{tmp_path}/two:rest:{tmp_path}/gone")
-    hidden = set(seen({"PATH": "/usr/bin"}).hidden)
+    hidden = set(look_at_host({"PATH": "/usr/bin"}).hidden)
 
     assert {tmp_path / "one", tmp_path / "two"} <= hidden
     assert not {tmp_path / "rest", tmp_path / "gone"} & hidden
@@ -91,7 +91,7 @@ async def test_a_secret_place_that_is_gone_is_no_hindrance(
 def test_credentials_and_data_are_hidden(home: Path) -> None:
     """Those in a toolchain that is shown, too."""
     (home / "data").mkdir()
-    hidden = set(seen({"PATH": "/data-is-there"}).hidden)
+    hidden = set(look_at_host({"PATH": "/data-is-there"}).hidden)
 
     assert {home, home / ".ssh", home / ".cargo/credentials.toml", home / "data"} <= hidden
 

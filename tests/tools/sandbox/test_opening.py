@@ -26,10 +26,10 @@ from daruma.tools.sandbox._opening import (
     NETWORK,
     NOTHING,
     WORDS,
-    prepared,
-    proved,
-    reached,
-    unconfined,
+    prepare_level,
+    prepare_unconfined,
+    prove_level,
+    reached_targets,
 )
 from daruma.tools.sandbox._sandbox import Level, NotProved, Undecided
 
@@ -200,7 +200,7 @@ def test_a_proof_that_runs_out_of_time_is_made_again_with_more(level: Level) -> 
             yield launch
 
     slow = replace(real, launcher=late, not_covered=())
-    opened = asyncio.run(proved(slow, network=False, tries=(0.01, 0.01, 90)))
+    opened = asyncio.run(prove_level(slow, network=False, tries=(0.01, 0.01, 90)))
 
     assert opened.not_covered == real.not_covered
     assert len(begun) == 6  # two commands a try
@@ -211,7 +211,7 @@ def test_a_proof_that_has_no_time_proves_nothing(level: Level) -> None:
     """Neither that the level holds, nor that it does not."""
     stuck = replace(sandbox_at(level), launcher=_stuck)
     with pytest.raises(Undecided, match="did not end within"):
-        asyncio.run(proved(stuck, network=False, tries=(0.01, 0.02)))
+        asyncio.run(prove_level(stuck, network=False, tries=(0.01, 0.02)))
 
 
 @pytest.mark.parametrize("level", CONFINED)
@@ -227,7 +227,7 @@ def test_forks_that_nothing_ends_prove_nothing(level: Level) -> None:
             yield launch
 
     with pytest.raises(Undecided, match="the number of processes: not stopped within 2 s"):
-        asyncio.run(proved(replace(real, launcher=no_forks), network=False, tries=(2,)))
+        asyncio.run(prove_level(replace(real, launcher=no_forks), network=False, tries=(2,)))
 
 
 def test_a_busy_machine_proves_the_same_level() -> None:
@@ -251,7 +251,7 @@ def test_what_a_killed_self_test_left_is_swept(
     for each in held:
         fcntl.flock(each, fcntl.LOCK_SH)
     try:
-        asyncio.run(reached(sandbox_at("none")))
+        asyncio.run(reached_targets(sandbox_at("none")))
         left = sorted(each.name for each in tmp_path.glob("*/*daruma*"))
     finally:
         for each in held:
@@ -284,7 +284,7 @@ def test_a_level_without_its_mechanism_is_not_prepared() -> None:
     """Its reason is passed on."""
     limits = sandbox_at("none").limits
     with pytest.raises(NotProved, match="bubblewrap is not installed"):
-        prepared("namespace", network=False, limits=limits)
+        prepare_level("namespace", network=False, limits=limits)
 
 
 # --- What the probe reaches from each level is what that level is known not to stop.
@@ -324,10 +324,10 @@ def test_a_network_that_is_allowed_is_told(level: Level) -> None:
 @pytest.mark.parametrize("level", CONFINED)
 def test_a_level_that_does_not_hold_is_not_there(level: Level) -> None:
     """A mechanism that is there but confines nothing is found out."""
-    hollow = replace(sandbox_at(level), launcher=unconfined)
+    hollow = replace(sandbox_at(level), launcher=prepare_unconfined)
 
     with pytest.raises(NotProved, match="does not stop writing outside of the workspace, "):
-        asyncio.run(proved(hollow, network=False))
+        asyncio.run(prove_level(hollow, network=False))
 
 
 @contextmanager
@@ -340,7 +340,7 @@ def test_a_mechanism_that_can_not_start_says_why() -> None:
     broken = replace(sandbox_at("none"), level="namespace", launcher=_broken)
 
     with pytest.raises(NotProved, match="can not run a command: no permission"):
-        asyncio.run(proved(broken, network=False))
+        asyncio.run(prove_level(broken, network=False))
 
 
 @pytest.mark.sampled(3)
@@ -358,7 +358,7 @@ def test_nothing_is_left_in_the_home_folder(
     sandbox = sandbox_at(level)
     monkeypatch.setenv("HOME", str(home))
     before = home.stat().st_mtime_ns
-    open_ = asyncio.run(reached(sandbox))
+    open_ = asyncio.run(reached_targets(sandbox))
     used = home.stat().st_mtime_ns != before
 
     assert used

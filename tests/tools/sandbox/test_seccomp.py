@@ -19,7 +19,7 @@ from daruma.tools.sandbox._seccomp import (
     NUMBERS,
     RETURN,
     Rule,
-    assembled,
+    assemble_filter,
     deny_both,
     deny_flags,
     deny_large,
@@ -100,7 +100,7 @@ ARGUMENT = st.integers(0, 7) | st.sampled_from([0x10, 0x20, 0x40]) | st.integers
 @given(st.integers(0, 8) | st.integers(0, 2**32 - 1), st.tuples(ARGUMENT, ARGUMENT, ARGUMENT))
 def test_the_program_does_what_the_rules_mean(number: int, arguments: tuple[int, ...]) -> None:
     """Whatever the call and its arguments; a rule for an unknown call changes nothing."""
-    program = assembled(RULES, ARCH, CALLS)
+    program = assemble_filter(RULES, ARCH, CALLS)
 
     assert ran(program, ARCH, number, *arguments) == meant(number, arguments)
 

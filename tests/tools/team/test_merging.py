@@ -19,11 +19,11 @@ from daruma.tools.team._merging import (
     NotMerged,
     TextMerge,
     above,
-    changed,
+    changed_paths,
     flat,
     is_text,
+    merge_changes,
     merge_text,
-    merged,
     with_markers,
 )
 from daruma.tools.team._worktree import make
@@ -45,7 +45,7 @@ SPECIAL = Entry("special", 0o644, "fifo")
 def merge(base: Files, mine: Files, theirs: Files) -> tuple[Merge, dict[str, Entry], Kept]:
     kept = Kept()
     states = kept.states(base, mine, theirs)
-    done = merged(*states, kept.read)
+    done = merge_changes(*states, kept.read)
     return done, reached(states[1], done.goal), kept
 
 
@@ -127,7 +127,7 @@ def test_a_mode_and_a_content_are_merged() -> None:
     """One side made it a program, the other changed what it does."""
     kept = Kept()
     base, theirs = {"a": kept.file("x")}, {"a": kept.file("x", 0o755)}
-    done = merged(base, {"a": kept.file("y")}, theirs, kept.read)
+    done = merge_changes(base, {"a": kept.file("y")}, theirs, kept.read)
 
     assert done.goal == {"a": kept.file("y", 0o755)}
 
@@ -136,7 +136,7 @@ def test_two_modes_are_a_conflict() -> None:
     """Neither is the right one for sure."""
     kept = Kept()
     base, mine, theirs = ({"a": kept.file("x", mode)} for mode in (0o644, 0o600, 0o755))
-    done = merged(base, mine, theirs, kept.read)
+    done = merge_changes(base, mine, theirs, kept.read)
 
     assert done.conflicts == (
         Conflict("a", "two permissions: 600 in the workspace, 755 in the phase"),
@@ -238,12 +238,12 @@ def test_without_conflicts_markers_are_none() -> None:
     kept = Kept()
     states = kept.states({"a": LINES}, {"a": f"0\n{LINES}"}, {"a": f"{LINES}10\n", "b": "b"})
 
-    assert with_markers(*states, kept.read, "p1") == merged(*states, kept.read)
+    assert with_markers(*states, kept.read, "p1") == merge_changes(*states, kept.read)
 
 
 def test_an_empty_folder_comes_in() -> None:
     """It is work too: a program may need it."""
-    done = merged({}, {}, {"d": FOLDER}, Kept().read)
+    done = merge_changes({}, {}, {"d": FOLDER}, Kept().read)
 
     assert done.goal == {"d": FOLDER}
 
@@ -278,7 +278,7 @@ class Member:
             if markers:
                 done = with_markers(base, here, there, contents.blob, self.phase)
             else:
-                done = merged(base, here, there, contents.blob)
+                done = merge_changes(base, here, there, contents.blob)
             for data in done.contents.values():
                 contents.put_blob(data)
         return done, self.ours.apply(done.goal, "merge", by="work")
@@ -402,7 +402,7 @@ def test_what_counts_as_changed(was: EntryKind | None, now: EntryKind | None, co
     """What never came into a worktree is not deleted from it."""
     base, theirs = ({"a": Entry(k, 0, "")} if k else {} for k in (was, now))
 
-    assert list(changed(base, theirs)) == (["a"] if counts else [])
+    assert list(changed_paths(base, theirs)) == (["a"] if counts else [])
 
 
 def test_the_folders_above_a_path() -> None:
@@ -506,9 +506,9 @@ def test_merging_with_an_unchanged_side_is_the_other(base: Choice, side: Choice)
     kept = Kept()
     before, after = chosen(kept, base, base, "-"), chosen(kept, base, side, "s")
 
-    assert reached(before, merged(before, before, after, kept.read).goal) == after
-    assert merged(before, after, before, kept.read).goal == {}
-    assert merged(before, after, after, kept.read).goal == {}
+    assert reached(before, merge_changes(before, before, after, kept.read).goal) == after
+    assert merge_changes(before, after, before, kept.read).goal == {}
+    assert merge_changes(before, after, after, kept.read).goal == {}
 
 
 @settings(max_examples=60, deadline=None)
@@ -520,7 +520,7 @@ def test_nothing_that_a_side_has_written_is_lost(
     kept = Kept()
     before = chosen(kept, base, base, "-")
     ours, others = chosen(kept, base, mine, "m"), chosen(kept, base, theirs, "t")
-    whole = merged(before, ours, others, kept.read)
+    whole = merge_changes(before, ours, others, kept.read)
     done = with_markers(before, ours, others, kept.read, "p1") if whole.conflicts else whole
     found = kept.texts(reached(ours, done.goal), done)
     written = lines(kept, ours, "m") | lines(kept, others, "t")
@@ -557,7 +557,7 @@ def test_no_line_is_lost_silently(
     added = {line for line in ours + others if len(line) > 1}
 
     assert added <= set(text.splitlines())
-    assert bool(done.conflicts) is bool(merged(*states, kept.read).conflicts)
+    assert bool(done.conflicts) is bool(merge_changes(*states, kept.read).conflicts)
 
 
 @dataclass(frozen=True)
@@ -601,7 +601,7 @@ def test_disjoint_work_merges_to_one_tree_in_any_order(base: Choice, did: list[P
     for order in permutations(works):
         there = before
         for theirs in order:
-            done = merged(before, there, theirs, kept.read)
+            done = merge_changes(before, there, theirs, kept.read)
             assert done.conflicts == ()
             kept.blobs |= done.contents
             there = reached(there, done.goal)

@@ -10,7 +10,7 @@ import pytest
 from tests.sandboxes import CONFINED, LEVELS, sandbox_at
 from tests.worktrees import made
 
-from daruma.tools.sandbox._mounts import Seen, mounts, seen
+from daruma.tools.sandbox._mounts import Seen, look_at_host, mounts
 from daruma.tools.sandbox._sandbox import Level
 from daruma.tools.snapshots import Snapshots, Store, store_of
 from daruma.tools.team import worktree_folder
@@ -86,9 +86,9 @@ def test_a_data_folder_that_is_made_later_is_hidden(
     """What this host was seen to hold is remembered, but not for ever."""
     place = tmp_path / "later"
     monkeypatch.setenv("DARUMA_DATA_DIR", str(place))
-    before = seen({"PATH": os.defpath}).hidden
+    before = look_at_host({"PATH": os.defpath}).hidden
     place.mkdir()
-    after = seen({"PATH": os.defpath}).hidden
+    after = look_at_host({"PATH": os.defpath}).hidden
 
     assert place not in before
     assert place in after

@@ -14,7 +14,7 @@ from daruma.tools.window._compaction import (
     Job,
     Role,
     Summariser,
-    bounded,
+    bound_text,
     by_rules,
     pieces,
     request,
@@ -111,11 +111,11 @@ def test_a_text_is_bounded_by_its_ends() -> None:
     """And one that fits is itself."""
     text = "begin " + "word " * 1000 + "end"
 
-    less = bounded(text, 100, ESTIMATE.of)
+    less = bound_text(text, 100, ESTIMATE.of)
 
     assert (less[:5], less[-3:]) == ("begin", "end")
     assert ESTIMATE.of(less) <= 100
-    assert bounded("short", 100, ESTIMATE.of) == "short"
+    assert bound_text("short", 100, ESTIMATE.of) == "short"
 
 
 # --- Who is asked for a summary, in which order, and what is made of the answers (CX-02, CX-03).

@@ -24,8 +24,8 @@ from daruma.tools.window._view import (
     SUMMARY_ID,
     after,
     latest,
-    pruned,
-    shortened,
+    prune_output,
+    shorten_message,
     starts,
     view,
 )
@@ -263,21 +263,21 @@ def test_a_pruned_output_says_whose_it_was_and_how_to_read_it() -> None:
     kept = ToolMessage(long, tool_call_id="c", name="search", additional_kwargs={REFERENCE: "ab12"})
     lost = ToolMessage(long, tool_call_id="c", name="search")
 
-    assert pruned(kept).text == (
+    assert prune_output(kept).text == (
         "search: [301 characters left out; read_output shows them: id ab12]"
     )
-    assert pruned(lost).text == "search: [301 characters left out to save room]"
-    assert pruned(kept).tool_call_id == "c"
+    assert prune_output(lost).text == "search: [301 characters left out to save room]"
+    assert prune_output(kept).tool_call_id == "c"
 
 
 def test_images_of_a_short_output_are_pruned() -> None:
     """Each takes the room of a long text (FA-11)."""
     image = {"type": "image", "mime_type": "image/png", "base64": "AAAA"}
     said: list[Any] = [{"type": "text", "text": "drawn"}, image]
-    shown = pruned(ToolMessage(said, tool_call_id="c", name="draw"))
+    shown = prune_output(ToolMessage(said, tool_call_id="c", name="draw"))
 
     assert shown.content == "drawn\n[images left out to save room: 1]"
-    assert pruned(shown) is shown
+    assert prune_output(shown) is shown
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_images_of_a_short_output_are_pruned() -> None:
 )
 def test_what_is_no_long_output_is_not_pruned(message: HumanMessage | ToolMessage) -> None:
     """A line for a line would save nothing."""
-    assert pruned(message) is message
+    assert prune_output(message) is message
 
 
 def test_long_arguments_are_shortened_and_stay_arguments() -> None:
@@ -293,7 +293,7 @@ def test_long_arguments_are_shortened_and_stay_arguments() -> None:
     args = {"path": "src/a.py", "text": "x" * 5000}
     calling = AIMessage("", tool_calls=[{"name": "write", "args": args, "id": "c"}])
 
-    (call,) = shortened(calling, SHRUNK).tool_calls
+    (call,) = shorten_message(calling, SHRUNK).tool_calls
 
     assert (call["name"], call["id"], call["args"]["path"]) == ("write", "c", "src/a.py")
     assert len(call["args"]["text"]) <= SHRUNK // 2
@@ -304,7 +304,7 @@ def test_arguments_of_many_parts_are_told_by_their_size() -> None:
     """Shortening texts would not make them less."""
     calling = AIMessage("", tool_calls=[{"name": "sum", "args": {"of": [1] * 9000}, "id": "c"}])
 
-    (call,) = shortened(calling, SHRUNK).tool_calls
+    (call,) = shorten_message(calling, SHRUNK).tool_calls
 
     assert call["args"] == {"left_out": "27008 characters of arguments"}
 
@@ -313,7 +313,7 @@ def test_broken_arguments_are_shortened_too() -> None:
     """They are sent as they are."""
     call = {"name": "write", "args": '{"a": "' + "x" * 5000, "id": "c", "error": None}
 
-    (less,) = shortened(AIMessage("", invalid_tool_calls=[call]), SHRUNK).invalid_tool_calls
+    (less,) = shorten_message(AIMessage("", invalid_tool_calls=[call]), SHRUNK).invalid_tool_calls
 
     assert len(less["args"] or "") <= SHRUNK
 
@@ -322,15 +322,15 @@ def test_an_image_is_named_only() -> None:
     """And the text beside it stays."""
     message = HumanMessage([{"type": "text", "text": "Look"}, IMAGE])
 
-    assert shortened(message, SHRUNK).content == "Look\n[1 parts that are no text, left out]"
+    assert shorten_message(message, SHRUNK).content == "Look\n[1 parts that are no text, left out]"
 
 
 @given(HISTORIES, st.sampled_from([*TEXTS, SHRUNK]))
 def test_shortening_twice_is_shortening_once(history: list[HumanMessage], most: int) -> None:
     """Else a view would change from request to request."""
-    once = [shortened(pruned(message), most) for message in history]
+    once = [shorten_message(prune_output(message), most) for message in history]
 
-    assert [shortened(pruned(message), most) for message in once] == once
+    assert [shorten_message(prune_output(message), most) for message in once] == once
     assert [message.id for message in once] == [message.id for message in history]
 
 
