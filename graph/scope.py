@@ -122,7 +122,8 @@ class RunScope:
     evolution, ``servers`` the MCP servers that it calls (FA-11), which whoever started the run
     ends. ``streams_events`` says whether anybody reads events. ``member`` is whom the nodes of a
     team member's machine work for. ``run_id`` is what journals know the run by, ``turns`` says
-    whose call may change the workspace. ``common`` is what its contexts have in common.
+    whose call may change the workspace. ``said_no`` are the models that will not answer in it,
+    ``common`` is what its contexts have in common.
     """
 
     failures: Failures = field(default_factory=Failures)
@@ -134,6 +135,7 @@ class RunScope:
     run_id: str = field(default_factory=lambda: uuid4().hex)
     turns: WorkspaceTurns = field(default_factory=WorkspaceTurns)
     look: FirstLook | None = None
+    said_no: set[str] = field(default_factory=set)
     common: list[tuple[Context, JournalsOfARun | None]] = field(default_factory=list)
 
     @classmethod
@@ -310,7 +312,7 @@ class Contexts:
         member = scope.member.phase_id if scope.member else ""
         context = Context(
             settings=settings,
-            ask=asker.noting(scope.failures.note, member),
+            ask=asker.noting(scope.failures.note, scope.said_no, member),
             tools=self._tools,
             open_sandbox=partial(open_sandbox, settings.sandbox),
             thread_id=thread_id,

@@ -380,6 +380,7 @@ class Asker:
         self.own_auxiliary = models.own_auxiliary
         self._member = ""
         self._note: Note = _noted_nowhere
+        self._said_no: set[str] = set()
         self._offered = ToolOfferingModel()
 
     async def __call__(
@@ -396,6 +397,8 @@ class Asker:
         """Ask for one answer and tell how it went. Raises :class:`ModelFailed`."""
         try:
             chain = self._chain(role)
+            # Whoever said no for as long as the run lasts is passed over, if others are left.
+            left = (at for at, model in enumerate(chain) if model not in self._said_no)
             request = Request(messages, tools, sampling, offered=self._offered)
             this = Pursuit(
                 node,
@@ -408,8 +411,13 @@ class Asker:
                 luck=self._luck,
                 clock=self._clock,
                 member=self._member,
+                place=next(left, 0),
             )
-            return await self._told(this)
+            try:
+                return await self._told(this)
+            finally:
+                hopeless = (each.place for each in this.tried if each.fault.hopeless)
+                self._said_no.update(chain[at] for at in hopeless)
         except ModelFailed as error:
             self._note(failure_of(error, node), error)
             raise
@@ -422,13 +430,14 @@ class Asker:
         except ModelUnavailable:
             return ""
 
-    def noting(self, note: Note, member: str = "") -> "Asker":
+    def noting(self, note: Note, said_no: set[str], member: str = "") -> "Asker":
         """Return what one run asks with, which notes the exceptions behind its failures.
 
+        ``said_no`` are the models that will not answer in this run, as far as is known (TL-17a);
         ``member`` is the phase that a team member carries out.
         """
         asker = copy(self)
-        asker._note, asker._member = note, member
+        asker._note, asker._said_no, asker._member = note, said_no, member
         return asker
 
     def _chain(self, role: Role) -> tuple[str, ...]:

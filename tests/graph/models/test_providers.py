@@ -281,8 +281,8 @@ BUSY = Fault(529, {"type": "error", "error": {"type": "overloaded_error"}})
 @pytest.mark.parametrize(
     ("main", "fallback", "fault", "during", "asked"),
     [
-        ("openai:gpt-a", "anthropic:claude-b", QUOTA, range(1, 9), "oaoaoa"),
-        ("anthropic:claude-b", "openai:gpt-a", CREDIT, range(1, 9), "aoaoao"),
+        ("openai:gpt-a", "anthropic:claude-b", QUOTA, range(1, 9), "oaaa"),
+        ("anthropic:claude-b", "openai:gpt-a", CREDIT, range(1, 9), "aooo"),
         ("openai:gpt-a", "anthropic:claude-b", QUOTA, range(3, 9), "oooa"),
         ("anthropic:claude-b", "openai:gpt-a", BUSY, range(2, 5), "aaaaoa"),
     ],
