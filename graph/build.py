@@ -35,7 +35,7 @@ from daruma.graph.machine import (
 from daruma.graph.run import Machine
 from daruma.graph.scope import Contexts, RunScope
 from daruma.graph.storage import strict_saver
-from daruma.graph.sync import on_any_loop
+from daruma.graph.sync import saver_on_any_loop
 from daruma.state.calls import Dispatch, set_status
 from daruma.state.channels import Input, Output, State, Update
 from daruma.state.emergency import emergency_of, words_of
@@ -293,7 +293,9 @@ def build_graph(
     settings = settings_of(settings)
     refuse_strangers(model, tools, persistence, checkpointer, store)
     given = persistence.checkpointer if persistence and checkpointer is None else checkpointer
-    saver = on_any_loop(strict_saver(given)) if isinstance(given, BaseCheckpointSaver) else given
+    saver = (
+        saver_on_any_loop(strict_saver(given)) if isinstance(given, BaseCheckpointSaver) else given
+    )
     store = persistence.store if persistence and store is None else store
     contexts = Contexts(model, Registry(SHIPPED_TOOLS, tools), settings, store)
     compiled = builder(contexts).compile(checkpointer=saver, store=store, name="daruma")

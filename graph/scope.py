@@ -26,7 +26,7 @@ from daruma.graph.storage import (
     strict_saver,
     workspace_files_id,
 )
-from daruma.graph.sync import on_any_loop
+from daruma.graph.sync import saver_on_any_loop
 from daruma.graph.tracing import (
     is_tracing,
     node_traced,
@@ -150,7 +150,7 @@ class RunScope:
         What another graph lends to keep the run in reads back as one of the machine's own would.
         """
         lent = saver_around(config) if is_within(config) else None
-        given = with_saver(config, on_any_loop(strict_saver(lent))) if lent else config or {}
+        given = with_saver(config, saver_on_any_loop(strict_saver(lent))) if lent else config or {}
         configurable = {**given.get("configurable", {}), _KEY: self}
         return RunnableConfig(**{**given, "configurable": configurable})
 

@@ -296,7 +296,7 @@ async def on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T])
 SaverT = TypeVar("SaverT", bound=BaseCheckpointSaver[Any])
 
 
-def on_any_loop(saver: SaverT) -> SaverT:
+def saver_on_any_loop(saver: SaverT) -> SaverT:
     """Return a checkpointer whose asynchronous methods can be awaited on any loop.
 
     One that knows its loop, as LangGraph's asynchronous ones do, is asked there. One that has

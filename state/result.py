@@ -77,7 +77,7 @@ class TaskResult:
 
     @property
     def completed(self) -> bool:
-        """Whether the task succeeded; no other status counts as success."""
+        """Whether the task succeeded; no other status counts as success (MO-08)."""
         return self.status == "completed"
 
     @property

@@ -1,4 +1,4 @@
-"""Models that were passed in as objects, on any number of event loops: in turn, or at once (FA-08).
+"""Models passed in as objects on any event loop (FA-08), and what models of OpenAI send (TL-17a).
 
 An asynchronous HTTP client keeps connections, and these belong to the event loop that made them: on
 the next one a model that worked fails with "Event loop is closed". Packages even share one client
@@ -36,7 +36,7 @@ _SDK: Final = "_async_client"
 """Where Anthropic's models keep what asks."""
 
 
-def on_any_loop(model: BaseChatModel) -> BaseChatModel:
+def model_on_any_loop(model: BaseChatModel) -> BaseChatModel:
     """Return a model of a provider's package that any loop may ask; another one as it is."""
     packages = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
     if "langchain_anthropic" in packages and (sdk := getattr(model, _SDK, None)):
@@ -93,8 +93,6 @@ def _on_threads(kind: type[BaseChatModel]) -> type[BaseChatModel]:
     made: type[BaseChatModel] = type(kind.__name__, (asked, kind), {"__module__": kind.__module__})
     return made
 
-
-# --- What is asked of OpenAI's chat models, and their calls as they were sent.
 
 # --- What a model sent as the arguments of its calls, while its answer is streamed.
 
@@ -298,7 +296,7 @@ def per_loop_model(model: BaseChatModel) -> BaseChatModel:
     have to be made without retries.
     """
     if not speaks_openai(model):
-        return on_any_loop(model)
+        return model_on_any_loop(model)
     changes: dict[str, Any] = {"max_retries": 0}
     if getattr(model, "stream_usage", None) is None:  # False is somebody's choice
         changes["stream_usage"] = True

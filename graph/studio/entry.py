@@ -17,7 +17,7 @@ from daruma.state.settings import Settings
 
 
 async def graph() -> StudioMachine:
-    """Return the graph; it is built once, on first use, from the settings of this folder.
+    """Return the graph of ``langgraph dev`` (FA-02), built once, from the settings of this folder.
 
     With no model in them it plays a shipped example, so that there is something to look at.
     """
