@@ -12,13 +12,18 @@ from tests.benchmarks.running import durably, new_thread
 from tests.benchmarks.task import ASKED, Task
 
 _BYTES: Final = {
-    "daruma_blobs": "octet_length(blob)",
-    "daruma_writes": "octet_length(blob)",
-    "daruma_checkpoints": "octet_length(checkpoint::text) + octet_length(metadata::text)",
+    **dict.fromkeys(
+        ("checkpoint_blobs", "checkpoint_writes", "daruma_blobs", "daruma_writes"),
+        "octet_length(blob)",
+    ),
+    **dict.fromkeys(
+        ("checkpoints", "daruma_checkpoints"),
+        "octet_length(checkpoint::text) + octet_length(metadata::text)",
+    ),
     "daruma_outputs": "octet_length(output)",
     "daruma_effects": "octet_length(t::text)",
 }
-"""What a thread's rows hold, before Postgres compresses it."""
+"""What a thread's rows hold in LangGraph's tables or ours, before Postgres compresses it."""
 
 _TOOL_NODES: Final = {"tool", "tools"}
 

@@ -55,7 +55,7 @@ def test_a_peer_writes_each_step_on_its_own_saver(ground: Ground, face: Face) ->
     run_once(ground, face, SYSTEMS[BARE](task, ground.stores[face]), task)
 
     with psycopg.connect(ground.urls["stock"]) as connection:
-        row = connection.execute("SELECT count(*) FROM daruma_checkpoints").fetchone()
+        row = connection.execute("SELECT count(*) FROM checkpoints").fetchone()
     assert row == (2 + 2 * 3 + 1,)
 
 
