@@ -138,8 +138,8 @@ def test_daemons_die_with_a_killed_process(level: Level, tmp_path: Path, life: L
     script = (
         "import asyncio, sys; from pathlib import Path\n"
         "from daruma.tools.commands import Limits\n"
-        "from daruma.tools.sandbox._opening import prepared\n"
-        "sandbox = prepared(sys.argv[1], network=False, limits=Limits(1 << 30, 100))\n"
+        "from daruma.tools.sandbox._opening import prepare_level\n"
+        "sandbox = prepare_level(sys.argv[1], network=False, limits=Limits(1 << 30, 100))\n"
         "asyncio.run(sandbox.run(sys.argv[2], workspace=Path.cwd(), timeout=60))\n"
     )
     argv = [sys.executable, "-c", script, level, f"{daemon_in()}; {LONG}"]
