@@ -20,7 +20,8 @@ from psycopg.conninfo import make_conninfo
 from daruma.graph.storage import open_postgres
 from daruma.graph.storage._embedded import embedded_postgres
 
-settings.register_profile("daruma", deadline=None)  # a busy machine is no fault of the code
+settings.register_profile("explore", deadline=None)  # a busy machine is no fault of the code
+settings.register_profile("daruma", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("daruma")
 
 TEMPLATE = "daruma_template"
