@@ -79,7 +79,9 @@ class Checkout:
                 if tests.poll() is None:
                     os.killpg(tests.pid, number)
                     tests.communicate(timeout=_TO_END)
-        for file in self._temporary.rglob("postmaster.pid"):
-            with suppress(OSError, ValueError):
-                os.kill(int(file.read_text().split()[0]), signal.SIGQUIT)
+        for folder, _, names in os.walk(self._temporary):  # past folders too deep to be named
+            if "postmaster.pid" in names:
+                with suppress(OSError, ValueError):
+                    text = Path(folder, "postmaster.pid").read_text(encoding="utf-8")
+                    os.kill(int(text.split()[0]), signal.SIGQUIT)
         shutil.rmtree(self._temporary, ignore_errors=True)
