@@ -72,7 +72,7 @@ async def readdress_reply(checkpointer: Any, given: Any, snapshot: StateSnapshot
     stale, thread = stale_ids(given, snapshot), thread_id_of(snapshot)
     if not stale:
         return given
-    return readdress(given, snapshot, await replies_of(checkpointer).aaccepted(thread, stale))
+    return readdress(given, snapshot, await replies_of(checkpointer).find(thread, stale))
 
 
 async def accept_reply(checkpointer: Any, admitted: Any, snapshot: StateSnapshot) -> Any:
@@ -86,11 +86,11 @@ async def accept_reply(checkpointer: Any, admitted: Any, snapshot: StateSnapshot
         return admitted
     replies = replies_of(checkpointer)
     if admitted is None:
-        known, late = await replies.aaccepted(thread, ids), overdue(snapshot, time.time())
-        if known or not late or await replies.aaccept(thread, late):
+        known, late = await replies.find(thread, ids), overdue(snapshot, time.time())
+        if known or not late or await replies.accept(thread, late):
             return _resuming(known or late)
-        return _resuming(await replies.aaccepted(thread, ids))
-    if not await replies.aaccept(thread, admitted.resume):
+        return _resuming(await replies.find(thread, ids))
+    if not await replies.accept(thread, admitted.resume):
         raise answered_already(ids, thread)
     return admitted
 

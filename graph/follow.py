@@ -146,7 +146,7 @@ class Following:
         config = RunnableConfig(configurable={"thread_id": self.thread_id})
         snapshot = await self.graph.aget_state(config)
         replies = replies_of(self.graph.checkpointer)
-        known = await replies.aaccepted(self.thread_id, open_questions(snapshot))
+        known = await replies.find(self.thread_id, open_questions(snapshot))
         return stop_of(snapshot, answered=known)
 
 

@@ -445,9 +445,9 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     async def _supersteps(self, thread: str) -> list[Superstep]:
         saver: Any = self.checkpointer
         if isinstance(saver, PostgresSaver):
-            from daruma.graph.timeline import asupersteps_in
+            from daruma.graph.timeline import read_supersteps
 
-            return await asupersteps_in(saver, thread)
+            return await read_supersteps(saver, thread)
         named = RunnableConfig(configurable={"thread_id": thread})
         return supersteps_of([each async for each in saver.alist(named)])
 
@@ -502,7 +502,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         snapshot = await self.aget_state(thread)
         if standing is None and snapshot.created_at is None:
             raise NoSuchThread(f"there is no thread {thread_id!r}")
-        answered = await saver.replies.aaccepted(thread_id, open_questions(snapshot))
+        answered = await saver.replies.find(thread_id, open_questions(snapshot))
         heard = [each.event for each in await saver.events.of_newest_run(thread_id)]
         queued_only = snapshot.created_at is None
         told: tuple[Moment, ...] = () if queued_only else (await self.atimeline(thread)).moments

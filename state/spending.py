@@ -71,11 +71,6 @@ def spent_by_task(state: "State") -> Spending:
     return spending(_steps(state, "task"))
 
 
-def spent_in_phase(state: "State") -> Spending:
-    """Return what the current phase has spent; of a task without phases, all of it."""
-    return spending(_steps(state, "phase"))
-
-
 def allowed_amounts(state: "State", scope: Scope) -> Amounts:
     """Return the limits of the task or of its phase, with all that was granted since."""
     if state.task is None:

@@ -83,9 +83,9 @@ class MortalReplies(ProcessReplies):
         self.fate = fate
         self.counted: list[dict[str, Any]] = []
 
-    def accept(self, thread_id: str, replies: Mapping[str, Any]) -> bool:
+    async def accept(self, thread_id: str, replies: Mapping[str, Any]) -> bool:
         self.fate.step()
-        first = super().accept(thread_id, replies)
+        first = await super().accept(thread_id, replies)
         if first:
             self.counted += replies.values()
         return first
@@ -273,7 +273,7 @@ class World:
         if past.created_at is None:
             return given
         open_ones = {each.id: each.value for each in past.interrupts}
-        accepted = self.saver.replies.accepted("t", list(open_ones))
+        accepted = await self.saver.replies.find("t", list(open_ones))
         if not open_ones or accepted:
             return None
         return Command(resume={id_: self.reply(value) for id_, value in open_ones.items()})

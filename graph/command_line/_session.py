@@ -159,7 +159,7 @@ class Session:
     async def _replied(self, postgres: Postgres, snapshot: StateSnapshot) -> Go | None:
         """Go on with a reply that was accepted before its run was killed."""
         replies = postgres.checkpointer.replies
-        known = await replies.aaccepted(self.thread, open_questions(snapshot))
+        known = await replies.find(self.thread, open_questions(snapshot))
         return Go(None) if known else None
 
     async def _answered(

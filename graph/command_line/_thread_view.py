@@ -15,7 +15,7 @@ from daruma.graph.command_line._output import Line
 from daruma.graph.command_line._printable import one_line
 from daruma.graph.standing import Standing, standings, status_of
 from daruma.graph.storage import Postgres
-from daruma.graph.timeline import Timeline, asupersteps_in, read_snapshot, read_timeline
+from daruma.graph.timeline import Timeline, read_snapshot, read_supersteps, read_timeline
 from daruma.state import budget
 from daruma.state.budget import ended_with, outcomes
 from daruma.state.channels import State
@@ -136,7 +136,7 @@ async def titles_on(postgres: Postgres, view: "ThreadView") -> Titles:
     if {each.task_id for each in view.savepoints} <= {task_id for task_id, _ in titles}:
         return titles
     with suppress(DamagedState):  # a title is not worth hiding the rest of a thread
-        supersteps = await asupersteps_in(postgres.checkpointer, view.thread)
+        supersteps = await read_supersteps(postgres.checkpointer, view.thread)
         titles = titles_of(each.value for step in supersteps for each in step.written) | titles
     return titles
 

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 
-from daruma.graph.middleware._requests import Handler, answer_in, in_threads, offer_for, send_event
+from daruma.graph.middleware._requests import answer_in, offer_for, send_event
 from daruma.graph.models import (
     Pursuit,
     ReadableAnswers,
@@ -42,6 +42,24 @@ from daruma.tools.calls import (
     tool_result,
 )
 from daruma.tools.context import EXACT
+from daruma.tools.threads import in_model_thread
+
+Handler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+
+
+class AroundModelCalls(AgentMiddleware[Any, Any, Any]):
+    """Middleware that is written once: a synchronous agent waits for the asynchronous way."""
+
+    def wrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
+    ) -> Any:
+        async def ask(request: ModelRequest[Any]) -> ModelResponse[Any]:
+            return await in_model_thread(handler, request)
+
+        return run(self.awrap_model_call(request, ask))
+
 
 # --- The repair ladder for any agent: names, JSON and arguments by rules, then by one model call.
 
@@ -51,7 +69,7 @@ AUDIT = "daruma"
 Mended = tuple[tuple[ToolTask, ...], list[Audit | None]]
 
 
-class RepairLadder(AgentMiddleware[Any, Any, Any]):
+class RepairLadder(AroundModelCalls):
     """Mends an answer's tool calls before any of them runs; what can not be mended is answered.
 
     ``settings`` are those of the tool loop. An agent runs what stands in the message, so the mended
@@ -67,17 +85,10 @@ class RepairLadder(AgentMiddleware[Any, Any, Any]):
         # Whether a call is allowed is the gate's matter.
         self._settings = (settings or Tools()).model_copy(update={"policy": {}})
 
-    def wrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
-    ) -> ModelResponse[Any]:
-        return run(self.awrap_model_call(request, in_threads(handler)))
-
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+        handler: Handler,
     ) -> ModelResponse[Any]:
         await import_schema_checks()
         offer = offer_for(request.tools, self._settings)
@@ -167,7 +178,7 @@ def as_run(message: AIMessage, calls: Sequence[ToolTask], audits: Sequence[Audit
 # record.
 
 
-class Failover(AgentMiddleware[Any, Any, Any]):
+class Failover(AroundModelCalls):
     """Asks the agent's model, then those that stand in for it, by what each failure means.
 
     ``fallbacks`` are chat models, or names such as ``"openai:NAME"``. All requests for one answer
@@ -197,17 +208,10 @@ class Failover(AgentMiddleware[Any, Any, Any]):
         self._main: tuple[BaseChatModel, BaseChatModel] | None = None
         self._luck, self._clock = luck, clock
 
-    def wrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
-    ) -> ModelResponse[Any]:
-        return run(self.awrap_model_call(request, in_threads(handler)))
-
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+        handler: Handler,
     ) -> ModelResponse[Any]:
         models = (self._ours(request.model), *self._fallbacks)
         this = Pursuit(

@@ -1,6 +1,6 @@
 """An agent's tools and requests as our rules see them."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -17,20 +17,8 @@ from daruma.tools.calls import (
     foreign_tool,
 )
 from daruma.tools.calls.policy import profile_shows
-from daruma.tools.threads import in_model_thread
 
-# --- What a model answers, asked for by callers of both kinds.
-
-Handler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-
-
-def in_threads(handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]) -> Handler:
-    """Return a synchronous agent's way of asking as an asynchronous agent has it."""
-
-    async def handled(request: ModelRequest[Any]) -> ModelResponse[Any]:
-        return await in_model_thread(handler, request)
-
-    return handled
+# --- What a model answers, and who is told of it.
 
 
 def answer_in(response: ModelResponse[Any]) -> AIMessage | None:

@@ -20,7 +20,7 @@ from daruma.graph.storage._pool import (
     leaves_connections_dead,
     meaning_of,
 )
-from daruma.graph.sync import on, run
+from daruma.graph.sync import on
 from daruma.state.errors import StorageUnavailable
 from daruma.state.settings import SettingsError
 
@@ -223,10 +223,6 @@ class Database:
     async def transact(self, work: Work[T]) -> T:
         """Do work in one transaction, from any loop."""
         return await on(self.loop, self.patiently(lambda: self._once(work)))
-
-    def transact_waiting(self, work: Work[T]) -> T:
-        """Do work in one transaction, from a thread that can wait."""
-        return run(self.patiently(lambda: self._once(work)), loop=self.loop)
 
     async def _once(self, work: Work[T]) -> T:
         async with self.pool.connection() as connection, connection.transaction():

@@ -439,7 +439,9 @@ class StudioMachine(Machine):
         sent = Sent(
             at=_requested_at(thread),
             seen=bool(shown),
-            approved_before=await replies_of(self.checkpointer).adecided(thread_id_of(snapshot)),
+            approved_before=await replies_of(self.checkpointer).has_decisions(
+                thread_id_of(snapshot)
+            ),
         )
         replies = addressed(given.resume, open_questions(snapshot), sent)
         return replace(given, resume=replies), without_start(config)

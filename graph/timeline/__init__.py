@@ -12,10 +12,9 @@ from daruma.graph.timeline._moments import (
     render_duration_if_any,
 )
 from daruma.graph.timeline._reading import (
-    asupersteps_in,
     read_snapshot,
+    read_supersteps,
     read_timeline,
-    supersteps_in,
 )
 from daruma.graph.timeline._record import Record, member_record, members_in, record_of
 from daruma.graph.timeline._timeline import Timeline, show_in_notebooks, timeline_of
@@ -32,19 +31,18 @@ __all__ = [
     "Record",
     "Superstep",
     "Timeline",
-    "asupersteps_in",
     "call_title",
     "edges_walked",
     "member_record",
     "members_in",
     "nodes_walked",
     "read_snapshot",
+    "read_supersteps",
     "read_timeline",
     "record_of",
     "render_duration",
     "render_duration_if_any",
     "show_in_notebooks",
-    "supersteps_in",
     "supersteps_of",
     "timeline_of",
 ]

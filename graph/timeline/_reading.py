@@ -64,7 +64,7 @@ async def read_snapshot(
 async def read_timeline(saver: PostgresSaver, snapshot: StateSnapshot) -> Timeline:
     """Return what happened on the thread that a snapshot was read of."""
     thread = snapshot.config["configurable"]["thread_id"]
-    supersteps = await asupersteps_in(saver, thread)
+    supersteps = await read_supersteps(saver, thread)
     record = record_of(thread, snapshot, supersteps)
     members = []
     for name, own in members_in(supersteps, record.walk).items():
@@ -91,16 +91,11 @@ _NOTHING: Final = "null"
 Row = Mapping[str, Any]
 
 
-def supersteps_in(saver: PostgresSaver, thread: str) -> list[Superstep]:
+async def read_supersteps(saver: PostgresSaver, thread: str) -> list[Superstep]:
     """Return all supersteps of a thread, those of its members too, oldest first.
 
     Raises :class:`~daruma.state.errors.DamagedState` for a write that can not be read.
     """
-    return _supersteps(saver, thread, *saver.home_waiting(lambda: _read(saver, thread)))
-
-
-async def asupersteps_in(saver: PostgresSaver, thread: str) -> list[Superstep]:
-    """Do the same, on any event loop."""
     return _supersteps(saver, thread, *await saver.home(lambda: _read(saver, thread)))
 
 

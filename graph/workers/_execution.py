@@ -126,7 +126,7 @@ async def carry_out(
     async with _holding(graph, submission.thread_id) as own:
         snapshot = await own.aget_state(config)
         asked = {*submission.replies, *open_questions(snapshot)}
-        known = await replies_of(graph.checkpointer).aaccepted(submission.thread_id, asked)
+        known = await replies_of(graph.checkpointer).find(submission.thread_id, asked)
         given = rest_of(submission, snapshot, known, time.time())
         if given is not DONE:
             config = config | {"metadata": submission.metadata}

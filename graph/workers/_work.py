@@ -96,7 +96,7 @@ async def _checked(postgres: Postgres, given: Any, thread_id: str) -> Any:
 async def _on_record(postgres: Postgres, submission: Submission) -> None:
     """Put replies on record before they are queued: who comes second hears of it at once."""
     replies, thread = submission.replies, submission.thread_id
-    if replies and not await postgres.checkpointer.replies.aaccept(thread, replies):
+    if replies and not await postgres.checkpointer.replies.accept(thread, replies):
         raise answered_already(replies, thread)
 
 

@@ -18,6 +18,7 @@ from daruma.graph.build import build_graph
 from daruma.graph.models import ScriptedChatModel
 from daruma.graph.requests import RequestRefused
 from daruma.graph.storage import open_postgres, replies_of
+from daruma.graph.sync import run as run_on_loop
 from daruma.state.errors import ThreadBusy
 from daruma.state.interrupts import ReplyRefused
 
@@ -164,7 +165,7 @@ def test_a_run_killed_after_its_reply_goes_on_with_it(postgres_url: str) -> None
         )
         run = Run(ASKED, graph=graph).ask()
         replies = {run.question.id: yes_to(run.question)}
-        assert replies_of(graph.checkpointer).accept("t", replies)
+        assert run_on_loop(replies_of(graph.checkpointer).accept("t", replies))
 
         with pytest.raises(ReplyRefused, match="resume the thread to go on with that reply"):
             run.send(Command(resume=replies))
@@ -180,7 +181,7 @@ async def test_it_goes_on_asynchronously_too() -> None:
     heard = Heard()
     run = Run(ASKED, settings=CONFIRM_ANSWERED_ONCE, tools=[heard.shout]).ask()
     replies = {run.question.id: yes_to(run.question)}
-    assert await replies_of(run.graph.checkpointer).aaccept("t", replies)
+    assert await replies_of(run.graph.checkpointer).accept("t", replies)
 
     with pytest.raises(ReplyRefused):
         await run.graph.ainvoke(Command(resume=replies), run.config)

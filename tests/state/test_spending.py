@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import a_phase, a_plan, a_state, a_task, settings, taken
 
+from daruma.state.budget import in_scope
 from daruma.state.mode import Mode
 from daruma.state.spending import (
     AGAIN,
@@ -24,7 +25,6 @@ from daruma.state.spending import (
     read_grant,
     spending,
     spent_by_task,
-    spent_in_phase,
     standing,
     verifies,
     with_shares,
@@ -85,7 +85,7 @@ def test_a_phase_spends_no_more_than_its_task(steps: list[Step]) -> None:
     """And its seconds are not more than the sum of all."""
     state = a_state(task=a_task(), plan=a_plan(a_phase("a"), current="a"), steps=steps)
 
-    task, phase = spent_by_task(state), spent_in_phase(state)
+    task, phase = spent_by_task(state), spending([*in_scope(state)])
     assert phase.tokens <= task.tokens
     assert phase.seconds <= task.seconds + 1e-9
     assert task.seconds <= sum(each.seconds for each in steps) + 1e-9

@@ -425,11 +425,6 @@ class McpServers:
             self._all.append(self._running[key])
         return self._running[key]
 
-    @property
-    def were_started(self) -> bool:
-        """Whether there is any to end."""
-        return bool(self._all)
-
     def are_here(self, server: Server) -> bool:
         """Whether a server was started here, on the loop that turns."""
         return (server, asyncio.get_running_loop()) in self._running

@@ -26,6 +26,7 @@ from daruma.graph.storage import (
 from daruma.graph.storage._database import Patience, pause, seconds_of
 from daruma.graph.storage._leases import PostgresLeases
 from daruma.graph.storage._pool import answers_within
+from daruma.graph.sync import run as run_on_loop
 from daruma.state.errors import StorageUnavailable, ThreadBusy
 from daruma.state.settings import SettingsError
 
@@ -107,14 +108,16 @@ def test_a_reply_whose_acknowledgement_was_lost_was_accepted(postgres_url: str) 
     """It is told so when it is made again, and another reply still is not. Every message."""
     with fault_proxy(postgres_url) as proxy, open_postgres(proxy.url) as own:
         replies = own.checkpointer.replies
-        count = messages_of(proxy, lambda: replies.accept("t", {"counted": 1}))
+        count = messages_of(proxy, lambda: run_on_loop(replies.accept("t", {"counted": 1})))
         with open_postgres(postgres_url) as other:
             for number in range(count):
                 proxy.count_from_here(once(number, "cut after"))
 
-                assert replies.accept("t", {f"q{number}": 1})
-                assert not other.checkpointer.replies.accept("t", {f"q{number}": 2})
-                assert other.checkpointer.replies.accepted("t", [f"q{number}"]) == {f"q{number}": 1}
+                assert run_on_loop(replies.accept("t", {f"q{number}": 1}))
+                assert not run_on_loop(other.checkpointer.replies.accept("t", {f"q{number}": 2}))
+                assert run_on_loop(other.checkpointer.replies.find("t", [f"q{number}"])) == {
+                    f"q{number}": 1
+                }
 
 
 def test_a_lease_can_not_be_given_back_to_a_lost_database_and_can_be_taken_again(
@@ -178,7 +181,7 @@ def test_a_server_that_may_only_be_read_is_left_for_the_one_after_it(postgres_ur
                 await connection.execute("SET TRANSACTION READ ONLY")
             await connection.execute("DELETE FROM daruma_replies")
 
-        database.transact_waiting(write)
+        run_on_loop(database.transact(write))
 
         assert [connection.closed for connection in seen] == [True, False]
 
@@ -193,7 +196,7 @@ def test_what_a_connection_that_was_cut_off_has_locked_is_free_soon(postgres_url
         return str(row["idle_in_transaction_session_timeout"])
 
     with open_postgres(postgres_url) as pg:
-        assert pg.checkpointer.database.transact_waiting(limit) == "10s"
+        assert run_on_loop(pg.checkpointer.database.transact(limit)) == "10s"
 
 
 # --- What was lost is made again for so long, and then said in one line (DU-04).

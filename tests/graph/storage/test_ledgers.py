@@ -294,11 +294,13 @@ def test_of_many_replies_at_once_one_is_accepted(postgres_url: str) -> None:
 
         with ThreadPoolExecutor(40) as pool:
             accepted = list(
-                pool.map(lambda n: places[n % 2].accept("t", {"q": {"n": n}}), range(40))
+                pool.map(
+                    lambda n: run_on_loop(places[n % 2].accept("t", {"q": {"n": n}})), range(40)
+                )
             )
 
         assert accepted.count(True) == 1
-        assert places[0].accepted("t", ["q"]) == {"q": {"n": accepted.index(True)}}
+        assert run_on_loop(places[0].find("t", ["q"])) == {"q": {"n": accepted.index(True)}}
 
 
 def test_replies_to_several_questions_are_accepted_together_or_not_at_all(
@@ -307,10 +309,10 @@ def test_replies_to_several_questions_are_accepted_together_or_not_at_all(
     """The row that was there goes on to hold what it held."""
     with open_postgres(postgres_url) as pg:
         replies = replies_of(pg.checkpointer)
-        replies.accept("t", {"b": 1})
+        run_on_loop(replies.accept("t", {"b": 1}))
 
-        assert not replies.accept("t", {"a": 2, "b": 2})
-        assert replies.accepted("t", ["a", "b"]) == {"b": 1}
+        assert not run_on_loop(replies.accept("t", {"a": 2, "b": 2}))
+        assert run_on_loop(replies.find("t", ["a", "b"])) == {"b": 1}
 
 
 async def test_odd_replies_are_kept_as_they_are(postgres_url: str) -> None:
@@ -319,8 +321,8 @@ async def test_odd_replies_are_kept_as_they_are(postgres_url: str) -> None:
     async with aopen_postgres(postgres_url) as pg:
         replies = replies_of(pg.checkpointer)
 
-        assert await replies.aaccept("t", {"q": odd})
-        found = (await replies.aaccepted("t", ["q"]))["q"]
+        assert await replies.accept("t", {"q": odd})
+        found = (await replies.find("t", ["q"]))["q"]
 
         assert found["n"] == odd["n"]
         assert found["answer"].startswith("a\0b")
@@ -330,13 +332,13 @@ async def test_a_deleted_thread_takes_its_replies_along(postgres_url: str) -> No
     """DU-08: all that belongs to it."""
     async with aopen_postgres(postgres_url) as pg:
         replies = replies_of(pg.checkpointer)
-        await replies.aaccept("t", {"q": 1})
-        await replies.aaccept("other", {"q": 1})
+        await replies.accept("t", {"q": 1})
+        await replies.accept("other", {"q": 1})
 
         await pg.checkpointer.adelete_thread("t")
 
-        assert await replies.aaccepted("t", ["q"]) == {}
-        assert await replies.aaccepted("other", ["q"]) == {"q": 1}
+        assert await replies.find("t", ["q"]) == {}
+        assert await replies.find("other", ["q"]) == {"q": 1}
 
 
 async def test_a_database_of_before_gets_the_table(empty_postgres_url: str) -> None:
@@ -346,7 +348,7 @@ async def test_a_database_of_before_gets_the_table(empty_postgres_url: str) -> N
 
     async with aopen_postgres(empty_postgres_url) as pg:
         accepted = await asyncio.gather(
-            *(replies_of(pg.checkpointer).aaccept("t", {"q": n}) for n in range(3))
+            *(replies_of(pg.checkpointer).accept("t", {"q": n}) for n in range(3))
         )
 
     assert sorted(accepted) == [False, False, True]
@@ -360,29 +362,29 @@ def test_of_many_replies_at_once_one_is_accepted_replies() -> None:
     replies = ProcessReplies()
 
     with ThreadPoolExecutor(40) as pool:
-        accepted = list(pool.map(lambda n: replies.accept("t", {"q": n}), range(40)))
+        accepted = list(pool.map(lambda n: run_on_loop(replies.accept("t", {"q": n})), range(40)))
 
     assert accepted.count(True) == 1
-    assert replies.accepted("t", ["q"]) == {"q": accepted.index(True)}
+    assert run_on_loop(replies.find("t", ["q"])) == {"q": accepted.index(True)}
 
 
 def test_replies_belong_to_their_thread_and_question() -> None:
     """Another thread may well have a question of the same id."""
     replies = ProcessReplies()
-    replies.accept("t", {"q": 1})
+    run_on_loop(replies.accept("t", {"q": 1}))
 
-    assert replies.accept("other", {"q": 2})
-    assert replies.accept("t", {"other": 3})
-    assert replies.accepted("t", ["q", "unknown"]) == {"q": 1}
+    assert run_on_loop(replies.accept("other", {"q": 2}))
+    assert run_on_loop(replies.accept("t", {"other": 3}))
+    assert run_on_loop(replies.find("t", ["q", "unknown"])) == {"q": 1}
 
 
 def test_replies_to_several_questions_are_accepted_together_or_not_at_all_replies() -> None:
     """Half an answer would start a run that nobody asked for."""
     replies = ProcessReplies()
-    replies.accept("t", {"a": 1})
+    run_on_loop(replies.accept("t", {"a": 1}))
 
-    assert not replies.accept("t", {"a": 2, "b": 2})
-    assert replies.accepted("t", ["a", "b"]) == {"a": 1}
+    assert not run_on_loop(replies.accept("t", {"a": 2, "b": 2}))
+    assert run_on_loop(replies.find("t", ["a", "b"])) == {"a": 1}
 
 
 def test_all_graphs_over_one_checkpointer_share_its_replies() -> None:

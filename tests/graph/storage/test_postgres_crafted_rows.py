@@ -14,6 +14,7 @@ from tests.damages import NEWEST, OWN_BLOB, PARENT, THREAD, finished
 
 from daruma.graph.storage import open_postgres
 from daruma.graph.storage._sealing import Checked
+from daruma.graph.sync import run as run_on_loop
 from daruma.state.errors import DamagedState
 
 
@@ -74,12 +75,12 @@ def test_a_crafted_reply_runs_nothing(postgres_url: str, tmp_path: Path, shape: 
     """Replies are read back as values are."""
     crafted = ormsgpack.packb(SHAPES[shape](attack(tmp_path / "trace")))
     with open_postgres(postgres_url) as pg:
-        pg.checkpointer.replies.accept("t", {"one": True})
+        run_on_loop(pg.checkpointer.replies.accept("t", {"one": True}))
         with psycopg.connect(postgres_url) as connection:
             values = Checked().seal(("msgpack", crafted), ())
             connection.execute("UPDATE daruma_replies SET kind = %s, reply = %s", [*values])
 
         with pytest.raises(DamagedState, match=r"the reply to one on thread 't': 'os\.system'"):
-            pg.checkpointer.replies.accepted("t", ["one"])
+            run_on_loop(pg.checkpointer.replies.find("t", ["one"]))
 
     assert not (tmp_path / "trace").exists()

@@ -18,6 +18,7 @@ from typing_extensions import TypedDict
 from daruma import ScriptedChatModel, Settings, build_graph
 from daruma.graph.storage import Postgres, open_postgres
 from daruma.graph.storage._sealing import Checked, Sealed, Sealing, deflate, inflate
+from daruma.graph.sync import run as run_on_loop
 from daruma.state.errors import DamagedState
 
 SEALED = Sealed(bytes(range(32)))
@@ -308,8 +309,8 @@ def test_a_reply_is_sealed_for_its_question(postgres_url: str) -> None:
     """An approval given to one question is none to another."""
     with open_postgres(postgres_url, key=KEY) as pg:
         replies = pg.checkpointer.replies
-        replies.accept("t", {"one": {"answer": CANARY}, "two": {"answer": "no"}})
-        assert replies.accepted("t", ["one"]) == {"one": {"answer": CANARY}}
+        run_on_loop(replies.accept("t", {"one": {"answer": CANARY}, "two": {"answer": "no"}}))
+        assert run_on_loop(replies.find("t", ["one"])) == {"one": {"answer": CANARY}}
         with psycopg.connect(postgres_url) as connection:
             connection.execute(
                 "UPDATE daruma_replies a SET reply = b.reply FROM daruma_replies b "
@@ -317,4 +318,4 @@ def test_a_reply_is_sealed_for_its_question(postgres_url: str) -> None:
             )
 
         with pytest.raises(DamagedState, match="the reply to two on thread 't': a sealed value"):
-            replies.accepted("t", ["two"])
+            run_on_loop(replies.find("t", ["two"]))

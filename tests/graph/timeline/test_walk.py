@@ -7,7 +7,8 @@ from tests.crash.scenes import NEVER, graph_over
 from tests.damages import KEY, THREAD, finished
 
 from daruma.graph.storage import open_postgres
-from daruma.graph.timeline import edges_walked, nodes_walked, supersteps_in
+from daruma.graph.sync import run
+from daruma.graph.timeline import edges_walked, nodes_walked, read_supersteps
 from daruma.graph.timeline._walk import READ, SENT, Visit
 
 # --- Counting a walk: each member of a team goes its own way.
@@ -51,7 +52,8 @@ def test_they_are_what_the_checkpoints_hold(
             each.config["configurable"]["checkpoint_id"]: each.pending_writes or []
             for each in saver.list(THREAD)
         }
-        read = {each.id: each for each in supersteps_in(saver, "t") if not each.namespace}
+        known = run(read_supersteps(saver, "t"))
+        read = {each.id: each for each in known if not each.namespace}
 
     assert {at: each.sent for at, each in read.items()} == {
         at: sum(channel == SENT for _, channel, _ in writes) for at, writes in held.items()

@@ -143,7 +143,7 @@ async def test_a_reply_that_was_accepted_is_carried_out(postgres_url: str) -> No
         asked = {"messages": [HumanMessage("Go", id="m")], "mode": "plan_exec"}
         (question,) = (await carry_out(graph, Submission("t", asked))).interrupts
         reply = Submission("t", Command(resume={question.id: dict(YES)}))
-        await replies_of(graph.checkpointer).aaccept("t", reply.replies)
+        await replies_of(graph.checkpointer).accept("t", reply.replies)
 
         ended = await carry_out(graph, reply)
 

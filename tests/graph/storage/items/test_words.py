@@ -12,6 +12,7 @@ from tests.damages import KEY
 
 from daruma.graph.storage import PostgresStore, open_postgres
 from daruma.graph.storage.items._searching import CANDIDATES
+from daruma.graph.sync import run
 from daruma.tools.text import query_terms
 
 HERE, THERE = ("n", "here"), ("n", "there")
@@ -86,7 +87,7 @@ def test_common_words_alone_find_something_and_rare_ones_go_first(postgres_url: 
         assert len(numbers(pg.store, "common", limit=20)) == 20
         found = pg.store.search(("n",), query="plain common", filter={"text": "common plain 1"})
         assert {item.value["text"] for item in found} == {"common plain 1"}
-        pg.store.database.transact_waiting(analyze)
+        run(pg.store.database.transact(analyze))
         assert numbers(pg.store, "common heron plain", limit=3)[0] == 99999
 
 
@@ -102,7 +103,7 @@ def test_what_has_most_of_many_common_words_is_found(postgres_url: str) -> None:
     few = [" ".join(draw.sample(letters, 4)) for _ in range(3 * CANDIDATES)]
     with open_postgres(postgres_url) as pg:
         filled(pg.store, [*few, " ".join(letters[:-1])])
-        pg.store.database.transact_waiting(analyze)
+        run(pg.store.database.transact(analyze))
 
         assert numbers(pg.store, " ".join(letters), limit=3)[0] == len(few)
 

@@ -1,0 +1,281 @@
+"""The journal of effects, large outputs and accepted replies, in Postgres (DU-06)."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import astuple, replace
+from typing import Any, Final
+from uuid import uuid4
+
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from psycopg import Rollback
+from psycopg.rows import DictRow
+
+from daruma.graph.storage._database import Database, Work
+from daruma.graph.storage._ledgers import Place, decides, key_of
+from daruma.graph.storage._pool import Connection
+from daruma.graph.storage._saving import FENCE, Statement
+from daruma.graph.storage._sealing import Sealing
+from daruma.state.errors import DamagedState
+from daruma.tools.calls import Effect, JournalEntry, Outcome
+
+# --- The journal of effects in Postgres: what a call was about to do, and what came of it (DU-06).
+
+_BEGIN: Final = f"""
+WITH {FENCE}, passed AS (
+    DELETE FROM daruma_effects AS passed
+    WHERE thread_id = %(thread_id)s AND checkpoint_ns = %(checkpoint_ns)s
+    AND outcome IS NOT NULL AND checkpoint_id <> %(checkpoint_id)s AND checkpoint_id < (
+        SELECT max(checkpoint_id) FROM daruma_checkpoints
+        WHERE thread_id = %(thread_id)s AND checkpoint_ns = %(checkpoint_ns)s
+    )
+    AND EXISTS (
+        SELECT FROM daruma_checkpoints AS kept
+        WHERE kept.thread_id = passed.thread_id AND kept.checkpoint_ns = passed.checkpoint_ns
+        AND kept.checkpoint_id = passed.checkpoint_id
+    )
+), adopted AS (
+    UPDATE daruma_effects AS lost
+    SET checkpoint_ns = %(checkpoint_ns)s, checkpoint_id = %(checkpoint_id)s
+    WHERE thread_id = %(thread_id)s AND call = %(call)s AND digest = %(digest)s AND run <> %(run)s
+    AND NOT EXISTS (
+        SELECT FROM daruma_checkpoints AS kept
+        WHERE kept.thread_id = lost.thread_id AND kept.checkpoint_ns = lost.checkpoint_ns
+        AND kept.checkpoint_id = lost.checkpoint_id
+    )
+    AND began_at = (
+        SELECT max(began_at) FROM daruma_effects AS any_of_it
+        WHERE any_of_it.thread_id = lost.thread_id AND any_of_it.call = lost.call
+        AND any_of_it.digest = lost.digest
+    )
+    RETURNING lost.*
+), begun AS (
+    INSERT INTO daruma_effects
+        (thread_id, checkpoint_ns, checkpoint_id, call, digest, run, key, settles, workspace)
+    SELECT %(thread_id)s, %(checkpoint_ns)s, %(checkpoint_id)s, %(call)s, %(digest)s, %(run)s,
+        %(key)s, %(settles)s, %(workspace)s
+    FROM fence WHERE NOT EXISTS (SELECT FROM adopted)
+    ON CONFLICT (thread_id, call, digest, checkpoint_ns, checkpoint_id)
+    DO UPDATE SET call = excluded.call
+    RETURNING *
+)
+SELECT effect.* FROM fence, (SELECT * FROM adopted UNION ALL SELECT * FROM begun) AS effect
+"""  # noqa: S608 - of constants alone
+"""``passed`` is what the thread has left behind: it can only be come to again by a fork, which has
+its own. A call whose checkpoint was never stored, as under ``durability="async"``, is this one.
+"""
+
+_OF_IT: Final = """
+thread_id = %(thread_id)s AND checkpoint_ns = %(checkpoint_ns)s
+AND checkpoint_id = %(checkpoint_id)s AND call = %(call)s AND digest = %(digest)s
+"""
+
+
+def _fenced(change: str, more: str = "") -> str:
+    """Make a change of one effect assert the fence, whatever there is to change."""
+    changed = f"{change} WHERE {_OF_IT} {more}"
+    return f"WITH {FENCE}, changed AS ({changed}) SELECT true AS done FROM fence"  # noqa: S608
+
+
+_AGAIN: Final = _fenced("UPDATE daruma_effects SET attempt = %(attempt)s, run = %(run)s")
+_END: Final = _fenced(
+    "UPDATE daruma_effects SET kind = %(kind)s, outcome = %(outcome)s, ended_at = now()"
+)
+_FORGET: Final = _fenced("DELETE FROM daruma_effects", "AND outcome IS NULL")
+_CUT_SHORT: Final = f"""
+WITH {FENCE}
+SELECT effect.* FROM fence, daruma_effects AS effect
+WHERE thread_id = %(thread_id)s AND checkpoint_ns = %(checkpoint_ns)s
+AND checkpoint_id = %(checkpoint_id)s AND workspace = %(workspace)s
+AND outcome IS NULL AND run <> %(run)s
+ORDER BY began_at DESC
+"""  # noqa: S608 - of constants alone
+
+
+class PostgresJournal:
+    """The journal at one place of a thread; ``statement`` says who may write there."""
+
+    def __init__(
+        self,
+        statement: Statement,
+        serde: SerializerProtocol,
+        sealing: Sealing,
+        place: Place,
+        run: str,
+    ) -> None:
+        self._do = statement
+        self._serde = serde
+        self._sealing = sealing
+        self._place = place
+        self._run = run
+
+    async def begin(self, effect: Effect) -> JournalEntry:
+        values = self._values(effect) | {
+            "key": key_of(self._place, effect),
+            "settles": effect.settles,
+            "workspace": self._marked(effect.workspace),
+        }
+        (row,) = await self._do(_BEGIN, values)
+        return self._entry(row, effect.workspace)
+
+    async def again(self, entry: JournalEntry) -> JournalEntry:
+        attempt = entry.attempt + 1
+        await self._do(_AGAIN, self._values(entry.effect) | {"attempt": attempt})
+        return replace(entry, attempt=attempt, cut_short=False)
+
+    async def end(self, entry: JournalEntry, outcome: Outcome) -> None:
+        said = self._serde.dumps_typed(list(astuple(outcome)))
+        kind, packed = self._sealing.seal(said, self._sealed_at(entry.key))
+        values = self._values(entry.effect) | {"kind": kind, "outcome": packed}
+        await self._do(_END, values)
+
+    async def forget(self, entry: JournalEntry) -> None:
+        await self._do(_FORGET, self._values(entry.effect))
+
+    async def cut_short(self, workspace: str) -> Sequence[JournalEntry]:
+        values = self._place._asdict() | {"workspace": self._marked(workspace), "run": self._run}
+        return [self._entry(row, workspace) for row in await self._do(_CUT_SHORT, values)]
+
+    def _values(self, effect: Effect) -> dict[str, Any]:
+        own = {"call": effect.call, "digest": effect.digest, "run": self._run}
+        return self._place._asdict() | own
+
+    def _marked(self, workspace: str) -> str:
+        """Return what a workspace is known by: its path stays out of the database.
+
+        It is not bound to the thread, so that a copy of one is in the same workspace.
+        """
+        return workspace and self._sealing.mark(workspace, ("", "workspace"))
+
+    def _entry(self, row: DictRow, workspace: str) -> JournalEntry:
+        effect = Effect(row["call"], row["digest"], row["settles"], workspace)
+        outcome = None
+        if row["outcome"] is not None:
+            value = (row["kind"], row["outcome"])
+            opened = self._sealing.open(value, self._sealed_at(row["key"]))
+            found = Outcome(*self._serde.loads_typed(opened))
+            outcome = replace(found, images=tuple(found.images))  # stored as a list
+        return JournalEntry(
+            effect,
+            key=row["key"],
+            attempt=row["attempt"],
+            cut_short=outcome is None and row["run"] != self._run,
+            outcome=outcome,
+        )
+
+    def _sealed_at(self, key: str) -> tuple[str, ...]:
+        return self._place.thread_id, "effect", key
+
+
+# --- Large outputs in Postgres: one row each, by thread and digest.
+
+_KEEP: Final = f"""
+WITH {FENCE}
+INSERT INTO daruma_outputs (thread_id, id, kind, output)
+SELECT %(thread)s, %(id)s, %(kind)s, %(output)s FROM fence
+ON CONFLICT (thread_id, id) DO NOTHING
+"""  # noqa: S608 - of constants alone
+_READ: Final = """
+SELECT kind, output FROM daruma_outputs WHERE thread_id = %(thread)s AND id = %(id)s
+"""
+
+
+class PostgresOutputs:
+    """The outputs beside a saver's checkpoints; ``statement`` says who may write there."""
+
+    def __init__(self, statement: Statement, sealing: Sealing) -> None:
+        self._do = statement
+        self._sealing = sealing
+
+    async def keep(self, thread_id: str, id_: str, text: str) -> None:
+        kind, output = self._sealing.seal(("text", text.encode()), (thread_id, "output", id_))
+        values = {"thread": thread_id, "id": id_, "kind": kind, "output": output}
+        await self._do(_KEEP, values)
+
+    async def read(self, thread_id: str, id_: str) -> str | None:
+        """Return an output. Raises :class:`~daruma.state.errors.DamagedState`."""
+        found = await self._do(_READ, {"thread": thread_id, "id": id_})
+        if not found:
+            return None
+        row = found[0]
+        try:
+            place = thread_id, "output", id_
+            return self._sealing.open((row["kind"], row["output"]), place)[1].decode()
+        except DamagedState as error:
+            raise DamagedState(f"the output {id_} of thread {thread_id!r}: {error}") from error
+
+
+# --- Accepted replies in Postgres: one row each, and only the first one gets in.
+
+_ACCEPT: Final = """
+INSERT INTO daruma_replies (thread_id, interrupt_id, kind, reply, acceptance)
+VALUES (%s, %s, %s, %s, %s)
+ON CONFLICT (thread_id, interrupt_id) DO UPDATE SET acceptance = excluded.acceptance
+WHERE daruma_replies.acceptance = excluded.acceptance
+"""
+_FIND: Final = """
+SELECT interrupt_id, kind, reply FROM daruma_replies
+WHERE thread_id = %s AND interrupt_id = ANY(%s)
+"""
+_ALL: Final = "SELECT interrupt_id, kind, reply FROM daruma_replies WHERE thread_id = %s"
+
+
+class PostgresReplies:
+    """The replies beside a saver's checkpoints; see ``graph/storage/_ledgers.py``."""
+
+    def __init__(self, database: Database, serde: SerializerProtocol, sealing: Sealing) -> None:
+        self._database = database
+        self._serde = serde
+        self._sealing = sealing
+
+    async def accept(self, thread_id: str, replies: Mapping[str, Any]) -> bool:
+        return await self._database.transact(self._accepting(thread_id, replies))
+
+    async def find(self, thread_id: str, ids: Collection[str]) -> dict[str, Any]:
+        return await self._database.transact(self._finding(thread_id, ids))
+
+    async def has_decisions(self, thread_id: str) -> bool:
+        async def find(connection: Connection) -> list[DictRow]:
+            return await (await connection.execute(_ALL, [thread_id])).fetchall()
+
+        rows = await self._database.transact(find)
+        return any(decides(self._opened(thread_id, row)) for row in rows)
+
+    def _accepting(self, thread_id: str, replies: Mapping[str, Any]) -> Work[bool]:
+        # In one order, so that two who answer the same questions can not wait for each other.
+        # Which acceptance it was is kept: one whose acknowledgement was lost is made again.
+        own = uuid4().hex
+        rows = [
+            [thread_id, id_, *self._sealed(thread_id, id_, replies[id_]), own]
+            for id_ in sorted(replies)
+        ]
+
+        async def accept(connection: Connection) -> bool:
+            async with connection.transaction() as together:
+                for row in rows:
+                    done = await connection.execute(_ACCEPT, row)
+                    if not done.rowcount:
+                        raise Rollback(together)
+                return True
+            return False
+
+        return accept
+
+    def _finding(self, thread_id: str, ids: Collection[str]) -> Work[dict[str, Any]]:
+        async def find(connection: Connection) -> dict[str, Any]:
+            found = await connection.execute(_FIND, [thread_id, list(ids)])
+            return {
+                row["interrupt_id"]: self._opened(thread_id, row) for row in await found.fetchall()
+            }
+
+        return find
+
+    def _sealed(self, thread_id: str, id_: str, reply: Any) -> tuple[str, bytes]:
+        return self._sealing.seal(self._serde.dumps_typed(reply), (thread_id, "reply", id_))
+
+    def _opened(self, thread_id: str, row: DictRow) -> Any:
+        """Read a reply. Raises :class:`~daruma.state.errors.DamagedState`."""
+        id_ = row["interrupt_id"]
+        try:
+            value = self._sealing.open((row["kind"], row["reply"]), (thread_id, "reply", id_))
+            return self._serde.loads_typed(value)
+        except DamagedState as error:
+            raise DamagedState(f"the reply to {id_} on thread {thread_id!r}: {error}") from error
