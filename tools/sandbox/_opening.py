@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from errno import EACCES, EINVAL, ENOSYS, EOPNOTSUPP, EPERM
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -411,15 +412,25 @@ async def _best(settings: SandboxSettings) -> Sandbox:
         return prepare_level("none", network=settings.network, limits=limits)
     reasons: dict[Level, str] = {}
     for level in _candidates(settings.require):
+        prove = partial(_prove_afresh, level, limits, network=settings.network)
         try:
-            opened = await to_thread(prepare_level, level, network=settings.network, limits=limits)
-            return await prove_level(opened, network=settings.network)
+            try:
+                return await prove()
+            except Leaks:
+                raise
+            except NotProved:  # a refusal of the moment does not come twice
+                return await prove()
         except NotProved as error:
             reasons[level] = str(error)
         except Undecided as error:  # a weaker level would be a step down for want of time
             why = f"sandbox level {level} could be neither proved nor ruled out: {error}"
             raise SandboxUnavailable(f"{why}. Remedy: {WAIT}") from error
     raise _unavailable(settings.require, reasons)
+
+
+async def _prove_afresh(level: Level, limits: Limits, *, network: bool) -> Sandbox:
+    opened = await to_thread(prepare_level, level, network=network, limits=limits)
+    return await prove_level(opened, network=network)
 
 
 def _candidates(required: Level | None) -> tuple[Level, ...]:

@@ -80,7 +80,7 @@ def test_seven_falls_are_got_up_from(daruma: Daruma) -> None:
     said = daruma.run("demo", "seven-falls", "--json")
 
     recovered = [(each["code"], each["strategy"], each["by"]) for each in said.json["recoveries"]]
-    assert (said.code, said.json["status"]) == (0, "completed")
+    assert (said.code, said.json["status"]) == (0, "completed"), said.json["error_message"]
     assert recovered == [
         ("llm_failure", "parameter-adjustment", "rule"),
         ("llm_failure", "retry", "model"),

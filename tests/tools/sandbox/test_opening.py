@@ -171,6 +171,18 @@ async def test_a_mechanism_that_is_denied_is_not_there(
     assert (await open_sandbox(given)).level == "landlock"
 
 
+async def test_a_denial_of_the_moment_is_no_step_down(
+    tmp_path: Path, bubblewrap: Callable[[str], None]
+) -> None:
+    """SE-04: what was denied once is tried again; here to no clear end, which is an error."""
+    count = f"echo >>{tmp_path}/runs; while read -r _; do n=$((n + 1)); done <{tmp_path}/runs"
+    denied = "[ $n -le 2 ] && echo 'bwrap: uid map: Permission denied' >&2 && exit 1"
+    bubblewrap(f"{count}; {denied}; exit 3")  # a proof runs two commands
+
+    with pytest.raises(SandboxUnavailable, match="could be neither proved nor ruled out"):
+        await open_sandbox(SandboxSettings(processes=36))
+
+
 @pytest.mark.usefixtures("without_bubblewrap")
 async def test_none_is_never_fallen_back_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no level can be proved that is an error, whose remedy names it."""
