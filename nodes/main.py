@@ -16,6 +16,7 @@ from daruma.state.context import (
     memory_messages,
     pieces,
     pitfall_messages,
+    repository_instructions,
     said_before,
 )
 from daruma.state.events import AnswerAudited
@@ -162,7 +163,8 @@ def prompt(
     learned = learned_instruction(state.lessons, task.expert or "main", "system")
     there = SKILLS if skills and task.skills else ""
     files = FILES if task.workspace else ""
-    parts = (WORK, files, there, f"Task: {task.goal}", task.role.strip(), *added, learned)
+    own = repository_instructions(state)
+    parts = (WORK, files, there, own, f"Task: {task.goal}", task.role.strip(), *added, learned)
     return "\n\n".join(part for part in parts if part)
 
 

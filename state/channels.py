@@ -30,7 +30,7 @@ from daruma.state.conversation import Clarification, Continuity, reduce_continui
 from daruma.state.emergency import EmergencyError
 from daruma.state.errors import DamagedState
 from daruma.state.failure import Failure
-from daruma.state.lessons import Lessons, Recalled
+from daruma.state.lessons import Instructions, Lessons, Recalled
 from daruma.state.messages import Messages, reduce_messages
 from daruma.state.mode import Mode
 from daruma.state.plan import Plan, Report, reduce_reports
@@ -118,9 +118,9 @@ class State:
     is spent, until that is settled. ``drifted`` are the files that changed behind the thread's
     back, in this task. ``compaction`` says how the history is shown, ``crowded`` which request is
     too large as it stands. ``recalled`` are the memories that fitted the task, ``lessons`` what
-    earlier ones have taught. ``clarification`` is the last question that a turn ended with;
-    ``continuity`` whether the message at hand goes on with it, or a snapshot of an older form that
-    intake has yet to read.
+    earlier ones have taught, ``instructions`` what the repository says. ``clarification`` is the
+    last question that a turn ended with; ``continuity`` whether the message at hand goes on with
+    it, or a snapshot of an older form that intake has yet to read.
     """
 
     messages: MessagesChannel = field(default_factory=list)
@@ -145,6 +145,7 @@ class State:
     error: EmergencyError | None = None
     recalled: Recalled | None = None
     lessons: Lessons | None = None
+    instructions: Instructions | None = None
     result: Result = None
 
     @property
@@ -176,6 +177,7 @@ class Update(TypedDict, total=False):
     error: EmergencyError | None
     recalled: Recalled | None
     lessons: Lessons | None
+    instructions: Instructions | None
     result: TaskResult | None
 
 

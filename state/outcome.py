@@ -244,6 +244,7 @@ def result_of(
             *_of_budget(steps),
             *_of_memory(state),
             *_of_lessons(state),
+            *_of_instructions(state),
             *_of_workspace(state),
         ),
         sandbox=sandbox,
@@ -302,6 +303,11 @@ def _of_lessons(state: State) -> tuple[str, ...]:
     lessons = state.lessons
     ours = lessons is not None and lessons.task_id == state.task_id
     return (lessons.note,) if lessons and ours and lessons.note else ()
+
+
+def _of_instructions(state: State) -> tuple[str, ...]:
+    given = state.instructions
+    return (given.note,) if given and given.task_id == state.task_id else ()
 
 
 def join_paths(paths: tuple[str, ...]) -> str:

@@ -7,7 +7,14 @@ from daruma.state.calls import Dispatch, ToolTask
 from daruma.state.conversation import Clarification, Continuity
 from daruma.state.emergency import EmergencyError
 from daruma.state.failure import Failure
-from daruma.state.lessons import Instruction, KnownPitfall, Lessons, Recalled, Remembered
+from daruma.state.lessons import (
+    Instruction,
+    Instructions,
+    KnownPitfall,
+    Lessons,
+    Recalled,
+    Remembered,
+)
 from daruma.state.plan import Assignment, Phase, Plan, Report
 from daruma.state.recovery import Recovered, RecoveryAction
 from daruma.state.result import Checked, TaskResult
@@ -49,6 +56,7 @@ STORED_TYPES: tuple[type, ...] = (
     Failure,
     Grant,
     Instruction,
+    Instructions,
     KnownPitfall,
     LeftOut,
     Lessons,

@@ -106,6 +106,8 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "memory.search_limit": LOWER,
     "memory.namespace": TRUST,
     "skills.folders": TRUST,
+    "instructions.files": FEWER,
+    "instructions.max_chars": LOWER,
     "prompts": TRUST,
     "sandbox.require": ("none", None, "landlock", "namespace"),
     "sandbox.network": (True, False),

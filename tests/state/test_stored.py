@@ -36,6 +36,7 @@ VERSIONS = {
     "daruma.state.usage.Attempt": 1,
     "daruma.state.usage.Failover": 1,
     "daruma.state.lessons.Instruction": 1,
+    "daruma.state.lessons.Instructions": 1,
     "daruma.state.lessons.KnownPitfall": 1,
     "daruma.state.lessons.Lessons": 1,
     "daruma.state.lessons.Recalled": 1,
