@@ -37,7 +37,7 @@ def write(place: Path, *texts: str, name: str = "AGENTS.md") -> None:
 Layout = Callable[[Path], object]
 
 FOUND: Final[dict[str, tuple[Layout, list[str]]]] = {
-    "nothing": (lambda ws: None, []),
+    "nothing": (str, []),
     "nearest first, as far as the repository": (
         lambda ws: [
             (ws.parents[1] / ".git").mkdir(),
