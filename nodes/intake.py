@@ -13,6 +13,7 @@ from daruma.state.failure import Failure
 from daruma.state.lessons import Instructions, Lessons, Recalled
 from daruma.state.messages import is_request
 from daruma.state.mode import split_prefix
+from daruma.state.result import Structured
 from daruma.state.settings import Settings
 from daruma.state.spending import limits_of, only_if_changed, verifies
 from daruma.state.task import Task
@@ -82,8 +83,17 @@ async def intake(state: State, context: Context) -> Update:
             if helped.instructions or state.instructions
             else {}
         ),
+        **_wanted_structure(state, context),
         **taken.update,
     }
+
+
+def _wanted_structure(state: State, context: Context) -> Update:
+    """Keep the schema that answers are to fit with the task, for whoever goes on with it."""
+    form = context.response_format
+    if form is None:
+        return {"structured": None} if state.structured else {}
+    return {"structured": Structured(schema=form.schema)}
 
 
 async def _with_owners_and_skills(task: Task, settings: Settings) -> Task:

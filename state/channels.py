@@ -35,7 +35,7 @@ from daruma.state.messages import Messages, reduce_messages
 from daruma.state.mode import Mode
 from daruma.state.plan import Plan, Report, reduce_reports
 from daruma.state.recovery import RecoveryAction
-from daruma.state.result import TaskResult
+from daruma.state.result import Structured, TaskResult
 from daruma.state.savepoint import Drifted, Savepoint, append_savepoints, reduce_drifted
 from daruma.state.serializer import DeltaSnapshot
 from daruma.state.steps import Compaction, Crowded, Overrun, Step, append_steps
@@ -120,7 +120,8 @@ class State:
     too large as it stands. ``recalled`` are the memories that fitted the task, ``lessons`` what
     earlier ones have taught, ``instructions`` what the repository says. ``clarification`` is the
     last question that a turn ended with; ``continuity`` whether the message at hand goes on with
-    it, or a snapshot of an older form that intake has yet to read.
+    it, or a snapshot of an older form that intake has yet to read. ``structured`` is the structure
+    that the answer is to have, None where none was asked for.
     """
 
     messages: MessagesChannel = field(default_factory=list)
@@ -146,6 +147,7 @@ class State:
     recalled: Recalled | None = None
     lessons: Lessons | None = None
     instructions: Instructions | None = None
+    structured: Structured | None = None
     result: Result = None
 
     @property
@@ -178,6 +180,7 @@ class Update(TypedDict, total=False):
     recalled: Recalled | None
     lessons: Lessons | None
     instructions: Instructions | None
+    structured: Structured | None
     result: TaskResult | None
 
 

@@ -216,7 +216,7 @@ def result_of(
     sandbox: str | None = None,
 ) -> TaskResult:
     """Return the result of the task at hand; ``now`` is Unix time in seconds."""
-    steps = budget.of_task(state)
+    steps, completed = budget.of_task(state), status == "completed"
     kinds: tuple[StepKind, ...] = get_args(StepKind)
     seconds: dict[str, float] = {
         kind: sum(s.seconds for s in steps if s.kind == kind) for kind in kinds
@@ -250,6 +250,7 @@ def result_of(
         sandbox=sandbox,
         clarification=state.clarification if status == "parked" and waits(state) else None,
         lessons=_lessons(state),
+        structured=state.structured.value if completed and state.structured else None,
     )
 
 

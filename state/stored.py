@@ -17,7 +17,7 @@ from daruma.state.lessons import (
 )
 from daruma.state.plan import Assignment, Phase, Plan, Report
 from daruma.state.recovery import Recovered, RecoveryAction
-from daruma.state.result import Checked, TaskResult
+from daruma.state.result import Checked, Structured, TaskResult
 from daruma.state.savepoint import Drifted, Savepoint
 from daruma.state.steps import (
     ArgumentRepair,
@@ -73,6 +73,7 @@ STORED_TYPES: tuple[type, ...] = (
     Report,
     Savepoint,
     Step,
+    Structured,
     Task,
     TaskResult,
     ToolTask,

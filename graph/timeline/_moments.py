@@ -259,6 +259,7 @@ _NODES: dict[StepKind, str] = {
     "intake": "intake",
     "tool": "tool",
     "pause": "pause",
+    "structure": "structure",
 }
 _KINDS: dict[StepKind, Kind] = {
     "plan": "plan",
@@ -275,10 +276,12 @@ _FAILED: dict[StepKind, str] = {
     "plan": "no usable plan",
     "reflect": "no reflection",
     "repair": "nothing repaired",
+    "structure": "not in the structure that was asked for",
     "verify": "verification failed",
 }
 _DONE: dict[StepKind, str] = {
     "repair": "asked to repair calls",
+    "structure": "answer in the structure that was asked for",
     "intake": "asked whether the message goes on with what came before",
     "summarise": "history summarised",
     "verify": "verification passed",

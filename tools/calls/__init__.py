@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         tool_result,
     )
     from daruma.tools.calls._running import ExactCalls, run_with_timeout, with_faults
-    from daruma.tools.calls._schema import import_schema_checks
+    from daruma.tools.calls._schema import import_schema_checks, object_schema_problem
     from daruma.tools.calls._tool import Canonical, Surroundings, Tool, shipped_tool
     from daruma.tools.calls._visible import ToolNameConflictError, VisibleTools, check_names
 else:
@@ -78,7 +78,7 @@ else:
             "_resolve": "read_answer resolve_calls",
             "_results": "OutputStore Outputs ProcessOutputs results_for_unanswered tool_result",
             "_running": "ExactCalls run_with_timeout with_faults",
-            "_schema": "import_schema_checks",
+            "_schema": "import_schema_checks object_schema_problem",
             "_tool": "Canonical Surroundings Tool shipped_tool",
             "_visible": "ToolNameConflictError VisibleTools check_names",
             "_model_repair": "BrokenCalls repair_round",
@@ -121,6 +121,7 @@ __all__ = [
     "import_schema_checks",
     "keep_sent_calls",
     "mcp_tools",
+    "object_schema_problem",
     "open_approvals",
     "open_mcp_tools",
     "outcome_without_tool",

@@ -316,6 +316,45 @@ def repair_text(raw: str, tool: Tool, *, max_bytes: int) -> Repaired | Refused:
         return Refused("invalid_json", f"the arguments are not valid JSON: {error}")
 
 
+MOST_OBJECTS: Final = 32
+"""Places of an answer's text where an object may begin (SE-07)."""
+
+
+def read_structured(text: str, asked: Tool, *, max_bytes: int) -> dict[str, Any] | str:
+    """Return the value that an answer gives for a schema, or what is wrong with it (FA-10).
+
+    The text is read as arguments are. What can not be is taken for words with objects in them, of
+    which one alone may fit.
+    """
+    if "{" not in text:
+        return "there is no JSON object in it"
+    whole = repair_text(text, asked, max_bytes=max_bytes)
+    if isinstance(whole, Repaired):
+        return whole.args
+    found = [] if whole.problem == "too_large" else [*_objects_in(text, asked)]
+    fits = [each.args for each in found if isinstance(each, Repaired)]
+    if not fits:
+        wrong = [each for each in found if isinstance(each, Refused)]
+        reason = (wrong[0] if len(wrong) == 1 else whole).reason
+        return reason.replace("the arguments", "the answer").removeprefix("invalid_args: ")
+    if any(not same(each, fits[0]) for each in fits[1:]):
+        return "more than one object in it fits"
+    return fits[0]
+
+
+def _objects_in(text: str, asked: Tool) -> Iterator[Repaired | Refused]:
+    at = 0
+    for _ in range(MOST_OBJECTS):
+        if (at := text.find("{", at)) < 0:
+            return
+        try:
+            reading = read_value(text, at)
+            yield _fit(reading, asked)
+            at = reading.end
+        except Unreadable:
+            at += 1
+
+
 def repair_args(args: Mapping[str, Any], tool: Tool) -> Repaired | Refused:
     """Return arguments that fit the tool's schema by steps that lose nothing, or why none do.
 
