@@ -217,6 +217,8 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
             return part
         if isinstance(part, TaskResult):
             return replace(part, structured=form.typed(part.structured))
+        if isinstance(part, StateSnapshot):
+            return part._replace(values=self._typed(part.values))
         if isinstance(part, dict):
             return {key: self._typed(value) for key, value in part.items()}
         return tuple(map(self._typed, part)) if type(part) is tuple else part
@@ -268,17 +270,18 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         config = self._to_read(config)
         with explain_saver_errors():
             found = await super().aget_state(config, subgraphs=subgraphs)
-        return found._replace(values=self._typed(found.values))
+        return cast("StateSnapshot", self._typed(found))
 
     @override
     def get_state_history(self, config: RunnableConfig, **options: Any) -> Iterator[StateSnapshot]:
         return self._iterate(self.aget_state_history(config, **options))
 
     @override
-    def aget_state_history(
+    async def aget_state_history(
         self, config: RunnableConfig, **options: Any
     ) -> AsyncIterator[StateSnapshot]:
-        return super().aget_state_history(self._to_read(config), **options)
+        async for past in super().aget_state_history(self._to_read(config), **options):
+            yield self._typed(past)
 
     @override
     def bulk_update_state(self, config: RunnableConfig, supersteps: Any) -> RunnableConfig:

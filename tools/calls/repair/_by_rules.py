@@ -239,6 +239,7 @@ def _fit_array(value: list[Any], choice: Schema, root: Schema) -> Fitted:
 def _fit_object(value: Mapping[str, Any], choice: Schema, root: Schema) -> Fitted:
     known = properties(choice)
     spelled = {} if takes_any_key(choice) else spelling(value, known)
+    others = choice.get("additionalProperties", {})
     entries: dict[str, Any] = {}
     rungs: list[str] = ["key spelling"] if spelled else []
     for given, each in value.items():
@@ -246,7 +247,7 @@ def _fit_object(value: Mapping[str, Any], choice: Schema, root: Schema) -> Fitte
         if each is None and key in known and _left_out(key, choice, root):
             rungs.append("null left out")
             continue
-        grown = fit_value(each, known.get(key, {}), root)
+        grown = fit_value(each, known.get(key, others), root)
         entries[key] = grown.value
         rungs.extend(grown.rungs)
     return Fitted(entries, tuple(dict.fromkeys(rungs)))
