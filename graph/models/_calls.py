@@ -212,8 +212,6 @@ class Request:
             return self
         # OpenAI's client sends the limit under its new name.
         words = fault.message.replace("max_completion_tokens", "max_tokens")
-        words = re.sub(
-            r"(?i)json_?schema|output_(?:config|format)|structured.output", "response_format", words
-        )
+        words = re.sub(r"json_?schema|output_(?:config|format)", "response_format", words)
         refused = frozenset(name for name in self.options() if name in words)
         return replace(self, left_out=self.left_out | refused) if refused else self

@@ -1,4 +1,4 @@
-"""Answers in a structure that is asked for: right, nearly right, wrong once, wrong always (FA-10)."""
+"""Answers in a structure that is asked for: right, nearly right, wrong (FA-10)."""
 
 import json
 from collections.abc import Callable
@@ -13,9 +13,9 @@ import pytest
 from langgraph.types import Command
 from pydantic import BaseModel, Field, RootModel
 from tests.openai_answers import Reply
-from tests.openai_server import Fault, openai_server
+from tests.openai_server import Answer, Fault, openai_server
 from tests.parts import memory, settings
-from tests.scripted_runs import RecordingModel, call, calls, phases, say
+from tests.scripted_runs import RecordingModel, calls, phases, say, shout
 from typing_extensions import TypedDict
 
 from daruma.graph.build import PartRefused, build_graph
@@ -117,7 +117,7 @@ TOTAL: Final = {
 
 
 class Row(NamedTuple):
-    """A form, the value that is meant, answers that mean it without doubt, and one that does not."""
+    """A form, the value that is meant, an answer that means it for sure, and one that does not."""
 
     form: Any
     right: dict[str, Any]
@@ -126,7 +126,7 @@ class Row(NamedTuple):
     value: Any = None
 
 
-ANN: Final = {"name": "Ann", "vip": True}
+ANN: Final[dict[str, Any]] = {"name": "Ann", "vip": True}
 WHEN: Final = {
     "day": "2026-11-25",
     "at": "2026-11-25T09:00:00Z",
@@ -367,13 +367,13 @@ async def test_each_face_gives_instances_and_the_next_task_starts_anew() -> None
 def test_a_model_that_can_is_held_to_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     """FA-10: by its provider's own interface; one that refuses it is asked in words alone."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    refusal = Fault(400, {"error": {"message": "Invalid schema for response_format 'answer'"}})
-    replies = [Reply("It is one."), refusal, Reply('{"x": 1}')]
+    refusal = Fault(400, {"error": {"message": "response_format is not known here"}})
+    replies: list[Answer] = [Reply("It is one."), refusal, Reply('{"x": 1}')]
     with openai_server(replies) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         graph = build_graph("openai:gpt-4o", response_format=Point)
         out = graph.invoke({"messages": [("user", "Do it")], "mode": "direct_chat"})
-        sent = [request.get("response_format") for request in server.requests]
+        sent: list[Any] = [request.get("response_format") for request in server.requests]
 
     assert out["result"].structured == Point(1)
     assert (sent[0], sent[2]) == (None, None)
@@ -383,12 +383,8 @@ def test_a_model_that_can_is_held_to_the_schema(monkeypatch: pytest.MonkeyPatch)
 def test_a_tool_loop_ends_with_it() -> None:
     """FA-10: calls go on as ever; the answer behind them is what counts."""
 
-    def measure() -> str:
-        """Measure."""
-        return "3"
-
-    model = RecordingModel(script=[calls(call("measure")), say('{"x": 3}')])
-    graph = build_graph(model, [measure], response_format=Point)
+    model = RecordingModel(script=[calls("shout"), say('{"x": 3}')])
+    graph = build_graph(model, [shout], response_format=Point)
     out = graph.invoke({"messages": [("user", "Do it")]})
 
     assert out["result"].structured == Point(3)
