@@ -116,7 +116,6 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
             "unclear": "clarify",
             "candidate": "verify",
             "completed": "finish",
-            "unstructured": "structure",
             "final": "settle",
             "failed": "recovery",
             "fatal": "settle",

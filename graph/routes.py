@@ -98,7 +98,6 @@ def after_main(
     "unclear",
     "candidate",
     "completed",
-    "unstructured",
     "final",
     "failed",
     "fatal",
@@ -233,12 +232,12 @@ def after_hold(state: State) -> Literal["again", "next", "failed"]:
     return "next" if _onward(state) == "next" else "failed"
 
 
-def _said(state: State) -> Literal["candidate", "completed", "unstructured", "final"]:
+def _said(state: State) -> Literal["candidate", "completed", "final"]:
     if is_checked_next(state):
         return "candidate"
     # Without a plan there is no phase to close.
     ended = state.plan is None and work_status(state) == "completed"
-    return _completed(state) if ended else "final"
+    return "completed" if ended and _completed(state) == "completed" else "final"
 
 
 def _completed(state: State) -> Literal["completed", "unstructured"]:

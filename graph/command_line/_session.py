@@ -84,7 +84,8 @@ class Session:
     A new request names the ``folder`` whose settings it runs under, and its ``workspace``; without
     them, settings are those that the thread was started with. The model is ``model``, else the one
     that the thread ran with, else the settings'.
-    ``start`` is an earlier checkpoint to go on from. ``person`` says that somebody is there to be
+    ``start`` is an earlier checkpoint to go on from. ``response_format`` is the JSON schema that a
+    new task's answer is to fit. ``person`` says that somebody is there to be
     asked.
     """
 
@@ -95,6 +96,7 @@ class Session:
     reached: bool = False
     person: bool = False
     start: str | None = None
+    response_format: dict[str, Any] | None = None
 
     async def advance(
         self,
@@ -125,7 +127,10 @@ class Session:
                 servers = open_mcp_tools(settings.tools.mcp_servers, here)
                 tools = await stack.enter_async_context(servers)
                 store = postgres.store_for(settings.llm)
-                graph = build_graph(model, tools, settings, postgres, store=store)
+                form = self.response_format
+                graph = build_graph(
+                    model, tools, settings, postgres, store=store, response_format=form
+                )
             if going and going.reopen:
                 config = self._config() | {"metadata": kept.metadata}
                 await graph.areopen(config, call=going.call)

@@ -128,6 +128,7 @@ async def test_the_result_holds_what_was_spent() -> None:
         "intake": 0,
         "tool": 0,
         "pause": 0,
+        "structure": 0,
     }
     assert found.budgets == spent
     assert found.timings["total"] == 60.0

@@ -333,6 +333,25 @@ def test_an_answer_has_the_structure_that_was_asked_for() -> None:
     assert out["result"].structured == Sum(total=3)
 
 
+def test_a_schema_on_the_command_line_is_what_is_printed(daruma: Daruma) -> None:
+    """FA-10: also by the process that goes on with the thread; a file that is none is one line."""
+    (daruma.folder / "sum.json").write_text(json.dumps(Sum.model_json_schema()))
+    model = daruma.script(
+        plan=[plan({"id": "a"})], main=[say("It is 3.")], structure=[{"json": {"total": "3"}}]
+    )
+    args = ["--thread", "t", "--mode", "plan_exec", "--model", model]
+    assert daruma("run", "Add", "--schema", "sum.json", *args).code == 3
+    done = daruma("answer", "t", "--confirm", "--json")
+
+    assert (done.code, done.json["structured"]) == (0, {"total": 3})
+    assert '\n{\n  "total": 3\n}\n' in daruma("show", "t").out
+    for name, text in (("missing.json", ""), ("list.json", "[]"), ("no.json", '{"type": "array"}')):
+        if text:
+            (daruma.folder / name).write_text(text)
+        assert name in daruma("run", "Add", "--schema", name, "--model", model).complaint
+    assert "--submit" in daruma("run", "Add", "--schema", "sum.json", "--submit").complaint
+
+
 SERVER: Final = """
 import os, sys
 from mcp.server.fastmcp import FastMCP

@@ -23,6 +23,7 @@ VERSIONS = {
     "daruma.state.plan.Phase": 1,
     "daruma.state.plan.Plan": 1,
     "daruma.state.result.Checked": 1,
+    "daruma.state.result.Structured": 1,
     "daruma.state.result.TaskResult": 1,
     "daruma.state.savepoint.Savepoint": 1,
     "daruma.state.savepoint.Drifted": 1,

@@ -335,6 +335,7 @@ def test_a_stopped_budget_and_a_model_that_is_gone_end_the_task() -> None:
         result = graph.invoke({"messages": [("user", "Do it")], "mode": mode})["result"]
 
         assert result.error_struct.error_code == code
+        assert result.status == ("failed" if code == "llm_failure" else code)
         assert not result.completed
         assert result.structured is None
 
