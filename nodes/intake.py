@@ -93,7 +93,7 @@ def _wanted_structure(state: State, context: Context) -> Update:
     form = context.response_format
     if form is None:
         return {"structured": None} if state.structured else {}
-    return {"structured": Structured(schema=form.schema)}
+    return {"structured": Structured(schema=dict(form.asked.parameters))}
 
 
 async def _with_owners_and_skills(task: Task, settings: Settings) -> Task:

@@ -40,14 +40,13 @@ async def structure(state: State, context: Context) -> Update:
     if spent := budget_exceeded(state, "structure", context):
         return spent
     record = begin_step(state, "structure", context)
-    schema = dict(form.asked.parameters)
     try:
         said = await context.ask(
             "structure",
-            _request(state, wanted, json.dumps(schema, ensure_ascii=False)),
+            _request(state, wanted),
             call=budget.on_thread(state, "structure"),
             role="repair",
-            sampling=Sampling(temperature=0, schema=schema),
+            sampling=Sampling(temperature=0, schema=wanted.schema),
             emit=context.emit,
         )
     except ModelFailed as error:
@@ -67,11 +66,12 @@ async def structure(state: State, context: Context) -> Update:
     return update
 
 
-def _request(state: State, wanted: Structured, schema: str) -> list[AnyMessage]:
+def _request(state: State, wanted: Structured) -> list[AnyMessage]:
     """Return what a model is asked: all that the work came to, and what was wrong before."""
     goal = state.task.goal if state.task else ""
     parts = [f"{each.title}: {each.answer}" for each in state.plan.phases] if state.plan else []
     told = "\n\n".join((f"Task: {goal}", *parts, f"Answer: {answer(state)}"))
+    schema = json.dumps(wanted.schema, ensure_ascii=False)
     messages: list[AnyMessage] = [SystemMessage(PROMPT + schema), HumanMessage(told)]
     if wanted.problem:
         wrong = f"That does not fit: {wanted.problem}. Give the whole object, corrected."

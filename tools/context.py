@@ -163,7 +163,8 @@ class Context:
     def form_of(self, wanted: Structured) -> ResponseFormat:
         """Return the form that a task asked for: another process may know its schema alone."""
         own = self.response_format
-        return own if own and own.schema == wanted.schema else ResponseFormat.of(wanted.schema)
+        known = own is not None and own.asked.parameters == wanted.schema
+        return own if own and known else ResponseFormat.of(wanted.schema)
 
     @property
     def files_of(self) -> str:

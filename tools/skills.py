@@ -421,6 +421,8 @@ def read_instructions(
     not fit ``max_chars`` is cut, which the text says. None where there is nothing to tell.
     """
     place = Path(os.path.realpath(workspace))
+    if not place.is_dir():
+        return None
     root = repository_above(place) or place
     above = [each for each in (place, *place.parents) if each.is_relative_to(root)]
     texts, unread, left = dict[str, str](), list[str](), settings.max_chars

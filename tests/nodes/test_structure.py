@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from uuid import UUID
 
 import pytest
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from pydantic import BaseModel, Field, RootModel
 from tests.openai_answers import Reply
@@ -20,6 +21,7 @@ from typing_extensions import TypedDict
 
 from daruma.graph.build import PartRefused, build_graph
 from daruma.graph.storage import open_postgres
+from daruma.state.result import TaskResult
 
 
 class Customer(BaseModel):
@@ -359,6 +361,10 @@ async def test_each_face_gives_instances_and_the_next_task_starts_anew() -> None
 
     failed = (await graph.ainvoke(request, thread))["result"]
     assert (failed.status, failed.structured) == ("failed", None)
+    better = RecordingModel(script={"structure": [say("?"), say('{"x": 2}')]})
+    other = build_graph(better, checkpointer=graph.checkpointer, response_format=Point)
+    await other.areopen(thread)
+    assert (await other.ainvoke(None, thread))["result"].structured == Point(2)
     done = (await graph.ainvoke(request, thread))["result"]
     assert done.structured == Point(3)
     history = [each.values.get("result") async for each in graph.aget_state_history(thread)]
@@ -379,6 +385,24 @@ def test_a_model_that_can_is_held_to_the_schema(monkeypatch: pytest.MonkeyPatch)
     assert out["result"].structured == Point(1)
     assert (sent[0], sent[2]) == (None, None)
     assert sent[1]["json_schema"]["schema"]["required"] == ["x"]
+
+
+class Ticket(MessagesState, total=False):
+    result: TaskResult
+
+
+def test_a_parent_graph_gets_instances() -> None:
+    """FA-10, FA-08: its own nodes read them, and its saver keeps them."""
+    seen = []
+    around: Any = StateGraph(Ticket)
+    model = RecordingModel(script=[say('{"x": 1}')])
+    around.add_node("ask", build_graph(model, response_format=Point))
+    around.add_node("read", lambda state: seen.append(state["result"].structured))
+    around.add_edge(START, "ask").add_edge("ask", "read")
+    graph = around.compile(checkpointer=memory())
+    graph.invoke({"messages": [("user", "Do it")]}, {"configurable": {"thread_id": "t"}})
+
+    assert seen == [Point(1)]
 
 
 def test_a_tool_loop_ends_with_it() -> None:
