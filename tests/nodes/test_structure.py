@@ -282,10 +282,19 @@ def test_every_mode_ends_with_it_and_only_at_its_end(mode: str) -> None:
     assert all(('"vip"' in each) is not planned for each in said)
 
 
-def test_ambiguous_answers_are_asked_about() -> None:
-    """FA-10: two values that fit are none."""
-    both = '{"x": 1} or {"x": 2}'
-    model = RecordingModel(script={"main": [say(both)], "structure": [say('{"x": 2}')]})
+AMBIGUOUS: Final = {
+    "two that fit": '{"x": 1} or {"x": 2}',
+    "too many": '{"y": 1} ' * 60 + '{"x": 1}',
+    "too long to look through": '{"x": 1}' + ('{"k":[' + "1," * 500) * 50,
+    "cut off": 'It is {"x": 1',
+    "half of it": '{"x": 1, "y": 2',
+}
+
+
+@pytest.mark.parametrize("case", AMBIGUOUS)
+def test_what_is_in_doubt_is_asked_about(case: str) -> None:
+    """FA-10, SE-07: in bounded time."""
+    model = RecordingModel(script={"main": [say(AMBIGUOUS[case])], "structure": [say('{"x": 2}')]})
     out = build_graph(model, response_format=Point).invoke({"messages": [("user", "Do it")]})
 
     assert out["result"].structured == Point(2)

@@ -317,8 +317,9 @@ def repair_text(raw: str, tool: Tool, *, max_bytes: int) -> Repaired | Refused:
         return Refused("invalid_json", f"the arguments are not valid JSON: {error}")
 
 
-MOST_OBJECTS: Final = 32
-"""Places of an answer's text where an object may begin (SE-07)."""
+MOST_OBJECTS: Final = 50
+MOST_PROSE: Final = 200_000
+"""Objects of an answer that are looked at, and characters that are read in vain for it (SE-07)."""
 
 
 def read_structured(text: str, asked: Tool, *, max_bytes: int) -> dict[str, Any] | str:
@@ -332,28 +333,32 @@ def read_structured(text: str, asked: Tool, *, max_bytes: int) -> dict[str, Any]
     whole = repair_text(text, asked, max_bytes=max_bytes)
     if isinstance(whole, Repaired):
         return whole.args
-    found = [] if whole.problem == "too_large" else [*_objects_in(text, asked)]
+    try:
+        found = [] if whole.problem == "too_large" else [*_objects_in(text, asked)]
+    except Unreadable as error:
+        return str(error)
     fits = [each.args for each in found if isinstance(each, Repaired)]
     if not fits:
         wrong = [each for each in found if isinstance(each, Refused)]
         reason = (wrong[0] if len(wrong) == 1 else whole).reason
-        return reason.replace("the arguments", "the answer").removeprefix("invalid_args: ")
+        return reason.partition(": the call was")[0].replace("the arguments", "its values")
     if any(not same(each, fits[0]) for each in fits[1:]):
         return "more than one object in it fits"
     return fits[0]
 
 
 def _objects_in(text: str, asked: Tool) -> Iterator[Repaired | Refused]:
-    at = 0
-    for _ in range(MOST_OBJECTS):
-        if (at := text.find("{", at)) < 0:
-            return
+    at, left, seen = text.find("{"), MOST_PROSE, 0
+    while at >= 0:
+        if left <= 0 or seen >= MOST_OBJECTS:
+            raise Unreadable("there is too much in it beside one object")
         try:
             reading = read_value(text, at)
             yield _fit(reading, asked)
-            at = reading.end
+            at, seen = text.find("{", reading.end), seen + 1
         except Unreadable:
-            at += 1
+            left -= len(text) - at
+            at = text.find("{", at + 1)
 
 
 def repair_args(args: Mapping[str, Any], tool: Tool) -> Repaired | Refused:
