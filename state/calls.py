@@ -46,7 +46,8 @@ class ToolTask:
     ``voided`` counts the answers that were given to something that has changed since, ``changes``
     says what had. ``definition`` is that of an MCP tool when its call was decided on.
     ``continues`` is the call that the user was asked about before, which this one goes on with.
-    ``masked`` says that a key stood in it, which is not stored (SE-08).
+    ``masked`` says that a key stood in it, which is not stored (SE-08). A ``read_only`` command is
+    run so before a person is asked about it, who is asked if that does not do.
     """
 
     id: str
@@ -69,6 +70,7 @@ class ToolTask:
     missing: tuple[str, ...] = ()
     continues: str = ""
     masked: bool = False
+    read_only: bool = False
     schema_version: int = 1
 
     @property

@@ -96,6 +96,7 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "tools.max_result_chars": LOWER,
     "tools.timeout": LOWER,
     "tools.in_doubt": ("tell", "ask"),
+    "tools.read_only_first": (True, False),
     "tools.profile": (None, "read_only"),
     "tools.profiles": TRUST,
     "tools.mcp_servers": TRUST,

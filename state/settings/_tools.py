@@ -313,6 +313,11 @@ class Tools(Section):
         description="A call that a crash cut short, and that may have had its effect: ask a person "
         "what became of it, or tell the model that it is unknown.",
     )
+    read_only_first: bool = Field(
+        default=True,
+        description="Run a command read-only and without network before a person is asked about "
+        "it, at sandbox level namespace; who is asked only if that does not do.",
+    )
     profile: str | None = Field(default=None, description="Which tools are shown; null: all.")
     profiles: dict[str, tuple[str, ...]] = Field(
         default={}, description="Own profiles: names or patterns of the tools they show."

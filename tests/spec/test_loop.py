@@ -510,6 +510,51 @@ def test_an_approval_shows_exactly_what_runs(workspace: Path) -> None:
     assert ((workspace / "a").read_text(), HEARD) == ("hi\n", ["hi"])
 
 
+def test_a_command_that_only_looks_asks_nobody(workspace: Path) -> None:
+    """TL-24: nor does one that fails by itself; what has to write is asked about, and runs once."""
+    (workspace / "a").write_text("one\n")
+    (workspace / ".env").write_text("TOKEN=hunter22\n")
+    lines = ["cat a", "grep two a", "echo more >> a", "cat .env", "cat a"]
+    turn = calls(*(command(line, f"c{n}") for n, line in enumerate(lines)))
+    run = Run([turn, say()], workspace=workspace, **UNCHECKED).ask()
+
+    assert [each["approval_id"] for each in run.approvals] == ["c2", "c3"]
+    assert [each["reason"].rpartition("read-only first: ")[2] for each in run.approvals] == [
+        "it has to write",
+        "it was denied something",
+    ]
+    assert (workspace / "a").read_text() == "one\n"
+    run.decide(c2="approve", c3="deny")
+    assert (workspace / "a").read_text() == "one\nmore\n"
+    assert "one" in run.outputs["c0"]
+    assert run.outputs["c1"].startswith("exit code: 1")
+    assert all("ran read-only" in run.outputs[id_] for id_ in ("c0", "c1", "c4"))
+    assert "read-only" not in run.outputs["c2"]
+    assert (run.unclosed, run.result.completed) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("tools", "more"),
+    [
+        ({"read_only_first": False}, {}),
+        ({"policy": {"run_command(cat *)": "confirm"}}, {}),
+        ({"policy": {"run_command": {"decision": "confirm", "required": True}}}, {}),
+        ({}, {"write": True}),
+    ],
+    ids=["off", "a rule", "required", "asked for"],
+)
+def test_a_command_is_asked_about_at_once_where_that_is_wanted(
+    workspace: Path, tools: dict[str, Any], more: dict[str, Any]
+) -> None:
+    """TL-24: by the settings, by a rule that says so, by the model."""
+    (workspace / "a").write_text("one\n")
+    turn = calls(call("run_command", "c1", command="cat a", **more))
+    run = Run([turn, say()], workspace=workspace, tools=tools, **UNCHECKED).ask()
+
+    assert run.happened("tool_started") == []
+    assert "one" in run.approve().outputs["c1"]
+
+
 def test_a_yes_to_what_has_changed_since_is_void(workspace: Path) -> None:
     """TL-13a: it is asked again, with the difference; nothing runs that nobody saw."""
     (workspace / "it.sh").write_text("echo harmless > out\n")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from daruma.tools.calls._approvals import (
         OpenApproval,
         apply_decision,
+        await_approval,
         blocking_denial,
         check_permission,
         commands_refusal,
@@ -64,7 +65,7 @@ else:
         {
             "_answers": "audit_answer calls_of keep_sent_calls storable_answer unusable_answer",
             "_approvals": (
-                "OpenApproval apply_decision blocking_denial check_permission "
+                "OpenApproval apply_decision await_approval blocking_denial check_permission "
                 "commands_refusal denial_text open_approvals policy_refusal void_approval"
             ),
             "_journal": (
@@ -110,6 +111,7 @@ __all__ = [
     "apply_decision",
     "ask_outcome",
     "audit_answer",
+    "await_approval",
     "blocking_denial",
     "call_effect",
     "calls_of",

@@ -25,7 +25,7 @@ from daruma.tools.calls._resolve import failed_task, with_arguments
 from daruma.tools.calls._results import Outputs
 from daruma.tools.calls._tool import Surroundings, Tool
 from daruma.tools.calls._visible import VisibleTools
-from daruma.tools.calls.policy._policy import REDEFINED, UNCONFINED, decide
+from daruma.tools.calls.policy._policy import REDEFINED, UNCONFINED, decide, runs_read_only
 from daruma.tools.commands import command_environment
 from daruma.tools.errors import GroundsChanged, NotPermitted, ToolError
 from daruma.tools.files import (
@@ -152,6 +152,12 @@ def void_approval(call: ToolTask, changes: tuple[str, ...]) -> ToolTask:
     return replace(call, status="awaiting", approved="", voided=call.voided + 1, changes=changes)
 
 
+def await_approval(call: ToolTask, refusal: str) -> ToolTask:
+    """Return a call as one that a person is asked about, as running it read-only did not do."""
+    tried = f"; it was run read-only first: {refusal}" if refusal else ""
+    return replace(call, status="awaiting", read_only=False, reason=call.reason + tried)
+
+
 def endless_changes(calls: Sequence[ToolTask]) -> set[str]:
     """Return the ids of calls that are not asked about any more: what they rest on never rests.
 
@@ -188,7 +194,7 @@ class OpenApproval:
     def approve(self, call: ToolTask) -> ToolTask:
         """Return the call, which may have been edited, as one that may run."""
         given = approval_of(call, self.workspace, self.grounds)
-        return replace(call, status="ready", approved=given.digest)
+        return replace(call, status="ready", approved=given.digest, read_only=False)
 
 
 @dataclass(frozen=True)
@@ -340,7 +346,10 @@ async def check_permission(
     (TL-13a, SE-06).
     """
     unconfined = at.settings.sandbox.require == "none"
-    if said := policy_refusal(call, tool, at.settings.tools, unconfined=unconfined):
+    said = policy_refusal(
+        call, tool, at.settings.tools, unconfined=unconfined, read_only=at.read_only
+    )
+    if said:
         raise NotPermitted(said)
     if call.definition and call.definition != tool.definition and not call.approved:
         raise GroundsChanged((f"asked, since this has changed: {REDEFINED}",))
@@ -358,12 +367,21 @@ async def check_permission(
 
 
 def policy_refusal(
-    call: ToolTask, tool: Tool, settings: Tools, *, unconfined: bool = False
+    call: ToolTask,
+    tool: Tool,
+    settings: Tools,
+    *,
+    unconfined: bool = False,
+    read_only: bool = False,
 ) -> str | None:
-    """Return why the policy does not let a call run as it stands; None where it does."""
-    decision = decide(tool, call.args, settings, unconfined=unconfined).decision
-    if decision == "deny":
+    """Return why the policy does not let a call run as it stands; None where it does.
+
+    ``read_only`` says that it can change nothing.
+    """
+    rule = decide(tool, call.args, settings, unconfined=unconfined)
+    if rule.decision == "deny":
         return "not run: denied by policy"
-    if decision == "confirm" and not call.approved:
+    read_only = read_only and runs_read_only(rule, call.args, settings)
+    if rule.decision == "confirm" and not (call.approved or read_only):
         return "not run: a person has to approve this; call it again to have it asked"
     return None
