@@ -48,7 +48,8 @@ class RunCommandArgs(BaseModel):
 
 
 READ_ONLY: Final = (
-    "ran read-only, without network and secret files; call it with write: true if that hid anything"
+    "ran read-only, without network, secrets and files of others; if that hid anything, call it "
+    "again with write: true"
 )
 
 

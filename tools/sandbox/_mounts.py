@@ -51,6 +51,12 @@ TOOLCHAINS: Final = (
 )  # fmt: skip
 """Beneath a home folder: shown, to be read only."""
 
+SYSTEM: Final = frozenset({
+    "bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc", "nix", "gnu", "proc", "dev",
+    "sys", "tmp",
+})  # fmt: skip
+"""What lies at the top of a disk and belongs to the system."""
+
 POINTERS: Final = (
     "VIRTUAL_ENV", "CONDA_PREFIX", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "NVM_DIR",
     "PYENV_ROOT", "JAVA_HOME",
@@ -80,12 +86,16 @@ class Seen:
     home: Path
 
 
-def look_at_host(env: Mapping[str, str]) -> Seen:
-    """Look at this host. ``env`` is that of the command: its ``PATH`` says what it needs."""
+def look_at_host(env: Mapping[str, str], *, system_only: bool = False) -> Seen:
+    """Look at this host. ``env`` is that of the command: its ``PATH`` says what it needs.
+
+    With ``system_only`` all is hidden that is not the system's own, wherever it lies.
+    """
     given = tuple((name, env[name]) for name in (*POINTERS, "PATH") if name in env)
     named = os.pathsep.join(os.environ.get(name, "") for name in SECRET_POINTERS).split(os.pathsep)
     pointed = (Path(place) for place in named if Path(place).is_absolute())
-    own = tuple(place for place in (data_dir(), *pointed) if _exists(place))
+    others = (place for place in Path("/").iterdir() if system_only and place.name not in SYSTEM)
+    own = tuple(place for place in (data_dir(), *pointed, *others) if _exists(place))
     return _seen(given, _homes(), own)
 
 

@@ -136,7 +136,7 @@ class Namespace:
             if stand_in is None and not asked.read_only:
                 stack.enter_context(self.sweep.around(workspace, notes))
             private = private_places(workspace) if asked.read_only else None
-            seen = look_at_host(asked.env)
+            seen = look_at_host(asked.env, system_only=asked.read_only)
             places = Places(seen, workspace, self.limits.memory, stand_in, private)
             if stand_in and places.inside:
                 raise CommandRefused("nothing can stand in for a workspace that holds what is kept")

@@ -97,8 +97,8 @@ class Sandbox:
 
     ``mechanism`` names what enforces it and its version, or why there is nothing. In a
     ``read_only`` one commands change nothing and reach nobody: the workspace is read-only, its
-    secrets, pipes and sockets are hidden, and there is no network whatever the settings say. Only
-    level namespace can hold that (TL-24).
+    secrets, pipes and sockets are hidden, so is all beside it that is not the system's, and there
+    is no network whatever the settings say. Only level namespace can hold that (TL-24).
     """
 
     level: Level
@@ -181,6 +181,7 @@ _REFUSED: Final = {
     "it was denied something": (
         "permission denied", "permissionerror", "operation not permitted", "eacces", "eperm",
         "device or resource busy", "access denied", "errno 13", "os error 13",
+        "not a git repository: /",
     ),
     "it looks for the network": (
         "connection refused", "econnrefused", "enotfound", "getaddrinfo", "no route to host",

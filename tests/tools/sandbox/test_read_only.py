@@ -171,9 +171,9 @@ async def test_everyday_commands_that_only_look_ask_nobody(table: str, workspace
 WRITES: Final = (
     "echo x > NEW", "echo x >> src/a.py", "touch NEW", "mkdir NEW", "rm -rf src", "mv src NEW",
     "cp src/a.py NEW", "ln -s src NEW", "ln src/a.py NEW", "chmod 700 src/a.py",
-    "tee NEW < /dev/null",    "truncate -s 0 src/a.py", "sed -i s/add/sub/ src/a.py", "git commit -qam two", "git tag NEW",
-    "git config core.pager sh", "git checkout -- .", "git rm -q src/a.py", "mkfifo NEW",
-    "dd if=/dev/zero of=NEW bs=1 count=1", "python -c 'open(\"NEW\", \"w\")'",
+    "tee NEW < /dev/null", "truncate -s 0 src/a.py", "sed -i s/add/sub/ src/a.py",
+    "git commit -qam two", "git tag NEW", "git config core.pager sh", "git checkout -- .", "git rm -q src/a.py",
+    "mkfifo NEW", "dd if=/dev/zero of=NEW bs=1 count=1", "python -c 'open(\"NEW\", \"w\")'",
     "ln -sf /x .git/hooks", "echo x > .git/hooks/pre-commit",
     "mount -o remount,rw WS", "mount -t tmpfs x src",
     "echo x > OUT/NEW", "rm -rf OUT", "touch OUT/kept", "ln -s OUT o && echo x > o/NEW",
@@ -285,12 +285,14 @@ async def test_only_level_namespace_can_hold_it(workspace: Path) -> None:
         await reading().run("ls", workspace=workspace, timeout=9)
 
 
-async def test_the_network_is_off_where_the_settings_open_it(workspace: Path) -> None:
-    """TL-24: and it is said so."""
+async def test_neither_others_files_nor_a_network_that_is_open_are_there(workspace: Path) -> None:
+    """TL-24: only the workspace and the system are."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         line = f"python -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}))'"
         done = await reading(network=True).run(line, workspace=workspace, timeout=9)
 
+    other = await reading().run("ls /var /opt /mnt", workspace=workspace, timeout=9)
+    assert other.stdout.split() == ["/mnt:", "/opt:", "/var:"]
     assert read_only_refusal(done) == "it looks for the network"
     assert not any("network" in each for each in done.not_covered)
