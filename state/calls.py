@@ -15,6 +15,9 @@ UNCHANGED = "daruma_unchanged"
 """The key among a result's ``additional_kwargs`` for a call that could change the workspace, and
 did not."""
 
+ALLOWED_BY = "daruma_allowed_by"
+"""The key of the id of the yes that let a call run, which a person had given before (TL-25)."""
+
 # --- A tool task: one tool call of the model on its way to execution.
 
 ToolTaskStatus = Literal[
@@ -47,7 +50,8 @@ class ToolTask:
     says what had. ``definition`` is that of an MCP tool when its call was decided on.
     ``continues`` is the call that the user was asked about before, which this one goes on with.
     ``masked`` says that a key stood in it, which is not stored (SE-08). A ``read_only`` command is
-    run so before a person is asked about it, who is asked if that does not do.
+    run so before a person is asked about it, who is asked if that does not do. ``allowed_by`` is
+    the id of the yes that a person gave before, if that is what let it run.
     """
 
     id: str
@@ -71,6 +75,7 @@ class ToolTask:
     continues: str = ""
     masked: bool = False
     read_only: bool = False
+    allowed_by: str = ""
     schema_version: int = 1
 
     @property
@@ -127,7 +132,8 @@ class Approval:
 
     ``digest`` proves what was shown, the state of the workspace included. ``shown`` is the call
     with control, bidirectional and invisible characters spelled out; ``warnings`` says that there
-    are any, and what has changed since it was asked before.
+    are any, and what has changed since it was asked before. ``lasting`` says that a yes can be
+    given for calls to come as well.
     """
 
     approval_id: str
@@ -143,6 +149,7 @@ class Approval:
     not_covered: tuple[str, ...] = ()
     shown: str = ""
     warnings: tuple[str, ...] = ()
+    lasting: bool = False
     schema_version: int = 1
 
 
@@ -196,6 +203,7 @@ def approval_of(call: ToolTask, workspace: str | None, grounds: Grounds | None =
         not_covered=grounds.not_covered,
         shown=reveal_invisible(plain),
         warnings=(*call.changes, *_warnings(call)),
+        lasting=not (call.required or call.masked),
     )
 
 

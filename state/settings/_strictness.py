@@ -97,6 +97,7 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "tools.timeout": LOWER,
     "tools.in_doubt": ("tell", "ask"),
     "tools.read_only_first": (True, False),
+    "tools.always": ("workspace", "thread", "never"),
     "tools.profile": (None, "read_only"),
     "tools.profiles": TRUST,
     "tools.mcp_servers": TRUST,

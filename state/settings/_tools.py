@@ -318,6 +318,11 @@ class Tools(Section):
         description="Run a command read-only and without network before a person is asked about "
         "it, at sandbox level namespace; who is asked only if that does not do.",
     )
+    always: Literal["never", "thread", "workspace"] = Field(
+        default="thread",
+        description="How far a yes may reach that is given for calls to come: this thread, or "
+        "all threads in the workspace. On the command line it is the workspace.",
+    )
     profile: str | None = Field(default=None, description="Which tools are shown; null: all.")
     profiles: dict[str, tuple[str, ...]] = Field(
         default={}, description="Own profiles: names or patterns of the tools they show."

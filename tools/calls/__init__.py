@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     )
     from daruma.tools.calls._approvals import (
         OpenApproval,
+        Opened,
+        allowances_in_force,
         apply_decision,
         await_approval,
         blocking_denial,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
         denial_text,
         open_approvals,
         policy_refusal,
+        revoked,
         void_approval,
     )
     from daruma.tools.calls._journal import (
@@ -65,8 +68,9 @@ else:
         {
             "_answers": "audit_answer calls_of keep_sent_calls storable_answer unusable_answer",
             "_approvals": (
-                "OpenApproval apply_decision await_approval blocking_denial check_permission "
-                "commands_refusal denial_text open_approvals policy_refusal void_approval"
+                "OpenApproval Opened allowances_in_force apply_decision await_approval "
+                "blocking_denial check_permission commands_refusal denial_text "
+                "open_approvals policy_refusal revoked void_approval"
             ),
             "_journal": (
                 "Effect Journal JournalEntry NoJournal Outcome WorkspaceTurns ask_outcome "
@@ -96,6 +100,7 @@ __all__ = [
     "McpServers",
     "NoJournal",
     "OpenApproval",
+    "Opened",
     "OriginalMethods",
     "Outcome",
     "OutputStore",
@@ -108,6 +113,7 @@ __all__ = [
     "ToolRefused",
     "VisibleTools",
     "WorkspaceTurns",
+    "allowances_in_force",
     "apply_decision",
     "ask_outcome",
     "audit_answer",
@@ -131,6 +137,7 @@ __all__ = [
     "repair_round",
     "resolve_calls",
     "results_for_unanswered",
+    "revoked",
     "run_once",
     "run_with_timeout",
     "shipped_tool",

@@ -8,6 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from daruma.state.allowances import (
+    Allowance,
+    AllowancesDamaged,
+    build_allowance,
+    workspace_allowances,
+)
 from daruma.state.calls import Approval, Grounds, ToolTask, approval_of, with_status
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
@@ -191,10 +197,22 @@ class OpenApproval:
         """Whether a decision counts: a yes only for what would run now, a no in any case."""
         return decision.decision == "deny" or decision.digest == self.approval.digest
 
-    def approve(self, call: ToolTask) -> ToolTask:
+    def approve(self, call: ToolTask, allowed_by: str = "") -> ToolTask:
         """Return the call, which may have been edited, as one that may run."""
         given = approval_of(call, self.workspace, self.grounds)
-        return replace(call, status="ready", approved=given.digest, read_only=False)
+        return replace(
+            call, status="ready", approved=given.digest, allowed_by=allowed_by, read_only=False
+        )
+
+    def allowance(self, allowances: Iterable[Allowance]) -> Allowance | None:
+        """Return what a person has said yes to before, if it covers the call (TL-25)."""
+        fitting = (a for a in allowances if a.covers(self.call, self.workspace, self.grounds))
+        return next(fitting, None)
+
+    def always(self, decision: Decision, at: float) -> Allowance:
+        """Return the yes to calls to come that a decision gives."""
+        given = self.approval.digest
+        return build_allowance(self.call, self.workspace, self.grounds, decision.pattern, given, at)
 
 
 @dataclass(frozen=True)
@@ -255,6 +273,31 @@ async def open_approvals(
         told = asdict(grounds) | {"environment": _digests(grounds.environment)}
         await outputs.note(_ids(opened[-1].approval.digest), json.dumps(told))
     return Opened(opened, failed, tree, outputs)
+
+
+# --- What a person has said yes to for calls to come: on the thread, and in its workspace (TL-25).
+
+
+async def allowances_in_force(state: State, outputs: Outputs) -> tuple[list[Allowance], str]:
+    """Return all that hold, and why those of the workspace do not, if they are damaged.
+
+    What was given for the workspace since the thread's last step does not count yet: a node that
+    begins anew with a reply has to see what it saw when it asked, else a no could be lost.
+    """
+    held = [each for each in state.allowances if await outputs.read(revoked(each.id)) is None]
+    workspace = state.task.workspace if state.task else None
+    if workspace is None or not state.steps:
+        return held, ""
+    try:
+        given = await in_thread(workspace_allowances, workspace)
+    except AllowancesDamaged as damaged:
+        return held, str(damaged)
+    return [*held, *(each for each in given if each.at <= state.steps[-1].at)], ""
+
+
+def revoked(id_: str) -> str:
+    """Return the id of the note by which a thread's yes is taken back."""
+    return f"revoked-{id_}"
 
 
 # --- What becomes of a call by a person's decision on it. Pure.
