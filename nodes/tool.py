@@ -8,7 +8,7 @@ from typing import Final
 
 from langgraph.errors import GraphBubbleUp
 
-from daruma.state.calls import Dispatch, ToolTask, set_status
+from daruma.state.calls import Dispatch, ToolTask, await_approval, set_status
 from daruma.state.channels import Update
 from daruma.state.errors import CutOff
 from daruma.state.events import ApprovalCompleted, ToolCompleted, ToolStarted
@@ -18,7 +18,6 @@ from daruma.tools.calls import (
     Outcome,
     Tool,
     ask_outcome,
-    await_approval,
     call_effect,
     check_permission,
     outcome_without_tool,

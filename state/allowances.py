@@ -138,6 +138,11 @@ def _example(args: Mapping[str, Any]) -> str:
     return f"'{next(iter(args), 'amount')}=*'"
 
 
+def revoked(id_: str) -> str:
+    """Return the id of the note by which a thread's yes is taken back."""
+    return f"revoked-{id_}"
+
+
 # --- Shell lines that are one plain command, word by word.
 
 _PLAIN_LINE = re.compile(

@@ -123,6 +123,12 @@ def set_status(call: ToolTask, status: ToolTaskStatus) -> ToolTask:
     return change_record(call, status=status)
 
 
+def await_approval(call: ToolTask, refusal: str) -> ToolTask:
+    """Return a call as one that a person is asked about, as running it read-only did not do."""
+    tried = f"; it was run read-only first: {refusal}" if refusal else ""
+    return change_record(call, status="awaiting", read_only=False, reason=call.reason + tried)
+
+
 # --- An approval: exactly what will run if a person says yes, and the digests that prove it.
 
 

@@ -282,7 +282,8 @@ async def _given_on(thread: str, *, revoke: str = "") -> "list[Allowance]":
     """Return what holds on a thread; with ``revoke`` that one, which then does not any more."""
     from daruma.graph.build import build_graph
     from daruma.graph.storage import aopen_postgres
-    from daruma.tools.calls import Outputs, revoked
+    from daruma.state.allowances import revoked
+    from daruma.tools.calls import Outputs
 
     async with aopen_postgres() as postgres:
         graph = build_graph(persistence=postgres)

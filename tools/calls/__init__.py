@@ -22,14 +22,12 @@ if TYPE_CHECKING:
         Opened,
         allowances_in_force,
         apply_decision,
-        await_approval,
         blocking_denial,
         check_permission,
         commands_refusal,
         denial_text,
         open_approvals,
         policy_refusal,
-        revoked,
         void_approval,
     )
     from daruma.tools.calls._journal import (
@@ -68,9 +66,9 @@ else:
         {
             "_answers": "audit_answer calls_of keep_sent_calls storable_answer unusable_answer",
             "_approvals": (
-                "OpenApproval Opened allowances_in_force apply_decision await_approval "
+                "OpenApproval Opened allowances_in_force apply_decision "
                 "blocking_denial check_permission commands_refusal denial_text "
-                "open_approvals policy_refusal revoked void_approval"
+                "open_approvals policy_refusal void_approval"
             ),
             "_journal": (
                 "Effect Journal JournalEntry NoJournal Outcome WorkspaceTurns ask_outcome "
@@ -117,7 +115,6 @@ __all__ = [
     "apply_decision",
     "ask_outcome",
     "audit_answer",
-    "await_approval",
     "blocking_denial",
     "call_effect",
     "calls_of",
@@ -137,7 +134,6 @@ __all__ = [
     "repair_round",
     "resolve_calls",
     "results_for_unanswered",
-    "revoked",
     "run_once",
     "run_with_timeout",
     "shipped_tool",

@@ -12,6 +12,7 @@ from daruma.state.allowances import (
     Allowance,
     AllowancesDamaged,
     build_allowance,
+    revoked,
     workspace_allowances,
 )
 from daruma.state.calls import Approval, Grounds, ToolTask, approval_of, with_status
@@ -158,12 +159,6 @@ def void_approval(call: ToolTask, changes: tuple[str, ...]) -> ToolTask:
     return replace(call, status="awaiting", approved="", voided=call.voided + 1, changes=changes)
 
 
-def await_approval(call: ToolTask, refusal: str) -> ToolTask:
-    """Return a call as one that a person is asked about, as running it read-only did not do."""
-    tried = f"; it was run read-only first: {refusal}" if refusal else ""
-    return replace(call, status="awaiting", read_only=False, reason=call.reason + tried)
-
-
 def endless_changes(calls: Sequence[ToolTask]) -> set[str]:
     """Return the ids of calls that are not asked about any more: what they rest on never rests.
 
@@ -293,11 +288,6 @@ async def allowances_in_force(state: State, outputs: Outputs) -> tuple[list[Allo
     except AllowancesDamaged as damaged:
         return held, str(damaged)
     return [*held, *(each for each in given if each.at <= state.steps[-1].at)], ""
-
-
-def revoked(id_: str) -> str:
-    """Return the id of the note by which a thread's yes is taken back."""
-    return f"revoked-{id_}"
 
 
 # --- What becomes of a call by a person's decision on it. Pure.
