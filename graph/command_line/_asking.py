@@ -15,7 +15,7 @@ from daruma.graph.command_line._questions import (
     shown_approval,
 )
 from daruma.graph.command_line._thread_view import Stop
-from daruma.state.allowances import read_pattern
+from daruma.state.allowances import Allowance, read_pattern
 from daruma.state.interrupts import read_reply
 from daruma.state.plan_reading import FIELDS
 from daruma.state.spending import amount_in
@@ -120,10 +120,12 @@ class ApprovalTalk:
         while True:
             pattern = self.read(_PATTERN).strip()
             try:
-                read_pattern(approval["tool"], approval["args"], pattern)
+                args, free, words = read_pattern(approval["tool"], approval["args"], pattern)
             except ValueError as error:
                 self.paper.put(Line("bad", str(error)))
             else:
+                given = Allowance(tool=approval["tool"], args=args, free=free, words=words)
+                self.paper.put(Line("note", f"from now on nobody is asked about {given.text}"))
                 return decision_on(approval, "approve", always=scope, pattern=pattern)
 
     def _show(self, approval: Mapping[str, Any], which: str) -> None:

@@ -201,7 +201,9 @@ def private_places(workspace: Path) -> list[Path]:
                     waiting.append((entry.path, packages or entry.name in _PACKAGES))
         if len(found) > MOST_PRIVATE:
             raise CommandRefused(f"{workspace} holds more than {MOST_PRIVATE} secrets and pipes")
-    return [path for path in dict.fromkeys(found) if path.is_relative_to(workspace)]
+    root = Path(os.path.realpath(workspace))
+    inside = (each for each in dict.fromkeys(found) if each.is_relative_to(root))
+    return [workspace / each.relative_to(root) for each in inside]
 
 
 def _is_private(entry: "os.DirEntry[str]", *, packages: bool) -> bool:

@@ -137,8 +137,8 @@ class Sandbox:
         :class:`~daruma.tools.errors.CommandRefused` if it can not be started.
         """
         read_only = self.read_only
-        if read_only and self.level != "namespace":
-            raise CommandRefused(f"level {self.level} can not keep a command from all changes")
+        if read_only and (stand_in or self.level != "namespace"):
+            raise CommandRefused(f"level {self.level} can not keep a command from all changes here")
         if stand_in and self.level == "none":
             workspace, stand_in = stand_in, None
         here = stand_in if stand_in and self.level == "landlock" else workspace

@@ -161,6 +161,7 @@ def test_a_yes_for_calls_to_come_is_only_offered_where_it_can_be_given() -> None
 
     assert decision | {"always": "thread", "pattern": "npm *"} == decision
     assert "first words and a star" in person.saw
+    assert "nobody is asked about run_command: npm *" in person.saw
     assert editing.answers(asked)["decisions"][0]["decision"] == "edit"
 
 
