@@ -35,7 +35,7 @@ SHELL_TOOL = "run_command"
 _KEY = re.compile(r"([^\s()]+)(?:\((.*)\))?", re.DOTALL)
 _ARGUMENT = re.compile(r"\s*([A-Za-z_][\w-]*)\s*=\s*(\S.*?)\s*", re.DOTALL)
 _COMMA = re.compile(r",(?![^{]*\})")  # not the commas of {a,b}
-_COMMAND_HAS = frozenset({"command", "cwd", "timeout"})
+_COMMAND_HAS = frozenset({"command", "cwd", "timeout", "write"})
 
 
 @dataclass(frozen=True)
