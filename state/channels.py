@@ -25,6 +25,7 @@ from langgraph.channels import DeltaChannel, EphemeralValue
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
+from daruma.state.allowances import Allowance
 from daruma.state.calls import ToolTask, reduce_calls
 from daruma.state.conversation import Clarification, Continuity, reduce_continuity
 from daruma.state.emergency import EmergencyError
@@ -129,7 +130,8 @@ class State:
     what recovery is working on: the code of a task is that of the first failure (EM-04). ``action``
     is what recovery would do about it and a person has to agree to. ``overrun`` is the budget that
     is spent, until that is settled. ``drifted`` are the files that changed behind the thread's
-    back, in this task. ``compaction`` says how the history is shown, ``crowded`` which request is
+    back, in this task. ``allowances`` are what a person has said yes to for calls to come on the
+    thread. ``compaction`` says how the history is shown, ``crowded`` which request is
     too large as it stands. ``recalled`` are the memories that fitted the task, ``lessons`` what
     earlier ones have taught, ``instructions`` what the repository says. ``clarification`` is the
     last question that a turn ended with; ``continuity`` whether the message at hand goes on with
@@ -148,6 +150,7 @@ class State:
     compaction: Compaction | None = None
     crowded: Crowded | None = None
     calls: Annotated[tuple[ToolTask, ...], reduce_calls] = ()
+    allowances: tuple[Allowance, ...] = ()
     continuity: ContinuityChannel = None
     clarification: Clarification | None = None
     reports: Annotated[tuple[Report, ...], reduce_reports] = ()
@@ -181,6 +184,7 @@ class Update(TypedDict, total=False):
     compaction: Compaction | None
     crowded: Crowded | None
     calls: tuple[ToolTask, ...] | ToolTask
+    allowances: tuple[Allowance, ...]
     continuity: Continuity | None
     clarification: Clarification | None
     reports: tuple[Report, ...] | Report

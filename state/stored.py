@@ -3,6 +3,7 @@
 Their full names are part of the storage format: renaming or moving one needs a migration.
 """
 
+from daruma.state.allowances import Allowance
 from daruma.state.calls import Dispatch, ToolTask
 from daruma.state.conversation import Clarification, Continuity
 from daruma.state.emergency import EmergencyError
@@ -37,6 +38,7 @@ from daruma.state.usage import Attempt, Failover, Usage
 from daruma.state.verification import Check, Verification
 
 STORED_TYPES: tuple[type, ...] = (
+    Allowance,
     Amounts,
     ArgumentRepair,
     Assignment,

@@ -281,7 +281,13 @@ def visible_tools(
     served = any(tool.origin == "mcp" for tool in shown.tools)
     ran_as = approved_definitions(messages) if served else {}
     return VisibleTools(
-        shown.tools, shown.hidden, settings, now, unconfined=unconfined, ran_as=ran_as
+        shown.tools,
+        shown.hidden,
+        settings,
+        now,
+        unconfined=unconfined,
+        reads_first=task.workspace is not None,
+        ran_as=ran_as,
     )
 
 

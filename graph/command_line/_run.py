@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
@@ -203,6 +203,17 @@ def answer(  # noqa: PLR0913  # each is an option of the command
         str | None,
         typer.Option(metavar="ID", help="Which question is answered, where several are open."),
     ] = None,
+    always: Annotated[
+        Literal["thread", "workspace"] | None,
+        typer.Option(help="Let what is approved also run from now on, without a question."),
+    ] = None,
+    pattern: Annotated[
+        str,
+        typer.Option(
+            metavar="PATTERN",
+            help="What --always covers beyond exactly this call: 'pytest *', 'amount=*'.",
+        ),
+    ] = "",
     model: Model = None,
     submit: Submit = False,
     yes: Yes = False,
@@ -218,7 +229,11 @@ def answer(  # noqa: PLR0913  # each is an option of the command
     from daruma.graph.command_line._replies import Given
     from daruma.graph.command_line._session import Go, Session
 
-    given = Given(confirm, reject, edit, approve or (), deny or (), reason, text, args, to)
+    given = Given(
+        *(confirm, reject, edit, approve or (), deny or (), reason, text, args, to),
+        always=always,
+        pattern=pattern,
+    )
     talk = talk_of(submit=submit, yes=yes, json=json)
     if given == Given() and isinstance(talk, Conversation) and talk.asks:
         raise typer.Exit(talk.hold(Session(thread, model=model), lambda _: None))

@@ -114,7 +114,7 @@ class Session:
             postgres = await stack.enter_async_context(aopen_postgres())
             kept = await self.keepsake(postgres)
             settings, model = kept.settings(), self.model or kept.model
-            settings = settings.with_a_person() if self.person else settings
+            settings = _as_the_user(settings.with_a_person() if self.person else settings)
             # Reading needs no model: a thread tells its result where no key is set.
             graph = build_graph(settings=Settings(), persistence=postgres)
             snapshot = await graph.aget_state(self._config())
@@ -181,6 +181,14 @@ class Session:
     def _config(self) -> RunnableConfig:
         point = {"checkpoint_id": self.start} if self.start else {}
         return RunnableConfig(configurable={"thread_id": self.thread, **point})
+
+
+def _as_the_user(settings: Settings) -> Settings:
+    """Let a yes reach as far as the workspace, unless the settings say how far (TL-25)."""
+    tools = settings.tools
+    if "always" in tools.model_fields_set:
+        return settings
+    return settings.model_copy(update={"tools": tools.model_copy(update={"always": "workspace"})})
 
 
 # --- Leaving a thread to a worker: what would be run here is queued, and its name is printed.

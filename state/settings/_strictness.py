@@ -96,6 +96,8 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "tools.max_result_chars": LOWER,
     "tools.timeout": LOWER,
     "tools.in_doubt": ("tell", "ask"),
+    "tools.read_only_first": (True, False),
+    "tools.always": ("workspace", "thread", "never"),
     "tools.profile": (None, "read_only"),
     "tools.profiles": TRUST,
     "tools.mcp_servers": TRUST,

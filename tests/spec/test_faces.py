@@ -168,6 +168,50 @@ def test_the_command_line_runs_answers_shows_and_undoes(daruma: Daruma) -> None:
         assert name in helped
 
 
+def test_a_yes_for_calls_to_come_is_given_listed_and_taken_back(daruma: Daruma) -> None:
+    """TL-25: for the workspace, or a thread; what is kept and damaged allows nothing."""
+    workspace, line = daruma.folder / "ws", "echo 1 >> it"
+    always = ["--approve", "--always", "workspace", "--pattern", "mkdir *"]
+
+    def run(thread: str, *lines: str) -> int:
+        model = daruma.script(
+            main=[turn for each in lines for turn in (calls(command(each)), say())]
+        )
+        args = ["--workspace", "ws", "--model", model, "--thread", thread]
+        return daruma("run", "Do it", *args).code
+
+    def listed(*args: str) -> list[list[str]]:
+        return [each.split(None, 2) for each in daruma("approvals", *args).out.splitlines()]
+
+    daruma.setenv("DARUMA_VERIFICATION__ENABLED", "false")
+    assert run("t1", line) == 3
+    assert "first words" in daruma("answer", "t1", *always).complaint
+    assert daruma("answer", "t1", *always[:3]).code == 0
+    assert run("t2", line) == 0
+    assert run("t3", "mkdir a") == 3
+    assert daruma("answer", "t3", *always).code == 0
+    assert run("t4", "mkdir -p b") == 0
+
+    assert (workspace / "it").read_text().split() == ["1", "1"]
+    exact, pattern = listed()
+    assert exact[1:] == [str(workspace), "run_command: echo 1 >> it"]
+    assert pattern[1:] == [str(workspace), "run_command: mkdir *"]
+    assert f"allowed by approval {pattern[0]}" in daruma("show", "t4").out
+    assert daruma("approvals", "revoke", pattern[0]).code == 0
+    assert "list" in daruma("approvals", "revoke", pattern[0]).complaint
+    assert run("t4", "", "mkdir d") == 3  # what the pattern would cover
+    assert daruma("answer", "t4", "--deny").code == 0
+    assert run("t4", "", "", "echo 2 >> it") == 3
+    assert daruma("answer", "t4", "--approve", "--always", "thread").code == 0
+    _, of_thread = listed("list", "--thread", "t4")
+    assert of_thread[2].endswith("run_command: echo 2 >> it")
+    (daruma.folder / "data/trust/approvals" / f"{exact[0]}.json").write_text("{}")
+    assert f"revoke {exact[0]}" in daruma("approvals").complaint
+    assert run("t2", "", line) == 3
+    assert daruma("approvals", "revoke", of_thread[0], "--thread", "t4").code == 0
+    assert run("t4", "", "", "", "echo 2 >> it") == 3
+
+
 def test_it_works_at_once(daruma: Daruma) -> None:
     """FA-05: no key, no server of its own; red, reflected on, green, on a real repository."""
     said = daruma("demo")

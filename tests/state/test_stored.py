@@ -53,6 +53,7 @@ VERSIONS = {
     "daruma.state.steps.NameChange": 1,
     "daruma.state.steps.RepairRound": 1,
     "daruma.state.calls.Dispatch": 1,
+    "daruma.state.allowances.Allowance": 1,
     "daruma.state.calls.ToolTask": 1,
     "daruma.state.usage.Usage": 1,
     "daruma.state.verification.Check": 1,

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     )
     from daruma.tools.calls._approvals import (
         OpenApproval,
+        Opened,
+        allowances_in_force,
         apply_decision,
         blocking_denial,
         check_permission,
@@ -66,8 +68,9 @@ else:
             "_answers": "audit_answer calls_of keep_sent_calls storable_answer "
             "unusable_answer with_reasoning_apart",
             "_approvals": (
-                "OpenApproval apply_decision blocking_denial check_permission "
-                "commands_refusal denial_text open_approvals policy_refusal void_approval"
+                "OpenApproval Opened allowances_in_force apply_decision "
+                "blocking_denial check_permission commands_refusal denial_text "
+                "open_approvals policy_refusal void_approval"
             ),
             "_journal": (
                 "Effect Journal JournalEntry NoJournal Outcome WorkspaceTurns ask_outcome "
@@ -97,6 +100,7 @@ __all__ = [
     "McpServers",
     "NoJournal",
     "OpenApproval",
+    "Opened",
     "OriginalMethods",
     "Outcome",
     "OutputStore",
@@ -109,6 +113,7 @@ __all__ = [
     "ToolRefused",
     "VisibleTools",
     "WorkspaceTurns",
+    "allowances_in_force",
     "apply_decision",
     "ask_outcome",
     "audit_answer",
