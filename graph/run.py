@@ -34,6 +34,7 @@ from daruma.graph.requests import (
     admit,
     check_updates,
     open_questions,
+    question_ids,
     refuse_misfit,
     refuse_secrets,
     refuse_unkept_id,
@@ -191,6 +192,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
                         servers=servers,
                         streams_events=self._streams_events(options) or is_within(config),
                         look=FirstLook(),
+                        opened=question_ids(snapshot) if snapshot else {},
                     )
                     parts = super().astream(admitted, scope.attach(config), **options)
                     with handing.after():

@@ -13,6 +13,7 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
+from langgraph.types import Interrupt
 
 from daruma.graph.errors import Failures, Node, run_node
 from daruma.graph.fast_path import SAVER_KEY, is_within, saver_around, with_saver
@@ -43,6 +44,7 @@ from daruma.state.events import (
     TaskCompleted,
     TaskStarted,
 )
+from daruma.state.interrupts import is_question, request_event
 from daruma.state.record import copy_with
 from daruma.state.savepoint import Drifted, reduce_drifted
 from daruma.state.settings import LLM, Settings
@@ -123,7 +125,8 @@ class RunScope:
     ends. ``streams_events`` says whether anybody reads events. ``member`` is whom the nodes of a
     team member's machine work for. ``run_id`` is what journals know the run by, ``turns`` says
     whose call may change the workspace. ``said_no`` are the models that will not answer in it,
-    ``common`` is what its contexts have in common.
+    ``common`` is what its contexts have in common. ``opened`` are the ids of the questions that
+    are known to be open, by those of their interrupts.
     """
 
     failures: Failures = field(default_factory=Failures)
@@ -137,6 +140,17 @@ class RunScope:
     look: FirstLook | None = None
     said_no: set[str] = field(default_factory=set)
     common: list[tuple[Context, JournalsOfARun | None]] = field(default_factory=list)
+    opened: dict[str, object] = field(default_factory=dict)
+
+    def tell_opened(self, asked: Interrupt, emit: Callable[[Event], None]) -> None:
+        """Tell that a question opens (PL-04): once, however often its node stops at it.
+
+        A member's question stops the node that the member works in, too.
+        """
+        value = asked.value
+        if is_question(value) and self.opened.get(asked.id) != value["id"]:
+            self.opened[asked.id] = value["id"]
+            emit(request_event(asked))
 
     @classmethod
     def of(cls, config: RunnableConfig) -> "RunScope":
@@ -269,6 +283,7 @@ class Contexts:
         except GraphInterrupt as asked:
             for each in asked.args[0] if asked.args else ():
                 each.value = mask_keys(each.value)
+                scope.tell_opened(each, context.emit)
             if handing:
                 handing.waits()
             raise

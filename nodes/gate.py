@@ -31,7 +31,7 @@ async def gate(state: State, context: Context) -> Update:
         state.calls, workspace, context.tools, context.open_sandbox, context.outputs
     )
     after, asked = [*opened.failed], opened.approvals
-    decisions = _ask_people(asked, context.now(), changed_tests_note(state)) if asked else {}
+    decisions = _ask_people(asked, context, changed_tests_note(state)) if asked else {}
     offer = visible_tools(state.task, context, messages=state.messages)
     for each in (each for each in asked if each.call.id in decisions):
         decision = decisions[each.call.id]
@@ -42,9 +42,9 @@ async def gate(state: State, context: Context) -> Update:
     return _decision_update(state, after, decisions)
 
 
-def _ask_people(opened: Sequence[OpenApproval], at: float, told: str) -> dict[str, Decision]:
+def _ask_people(opened: Sequence[OpenApproval], context: Context, told: str) -> dict[str, Decision]:
     question = approval_request(tuple(each.approval for each in opened), None, told)
-    reply: Decisions = ask_person(question, at)
+    reply: Decisions = ask_person(question, context.now(), context.emit)
     return {decision.approval_id: decision for decision in reply.decisions}
 
 

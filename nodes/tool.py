@@ -93,7 +93,7 @@ async def _run_effect_once(
             turn,
             context.journal,
             work,
-            lambda question: ask_outcome(question, context.now()),
+            lambda question: ask_outcome(question, context.now(), context.emit),
             context.emit,
         )
 

@@ -145,8 +145,63 @@ class PlanRejected(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Request:
+    """A question to a person that opens; the run stops there (PL-04).
+
+    ``interrupt_id`` is what its reply goes by. It comes once, but after a kill; what closes it is
+    ``question_closed`` with its ``id``.
+    """
+
+    id: str
+    interrupt_id: str
+    kind: str
+    question: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecReviewRequested(_Request, Event):
+    """A plan waits for a person (PL-02); closed by ``question_closed``."""
+
+    type: ClassVar[str] = "spec_review_request"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApprovalRequested(_Request, Event):
+    """Calls wait for a person; closed by ``question_closed``."""
+
+    type: ClassVar[str] = "approval_request"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecoveryRequested(_Request, Event):
+    """What recovery would do waits for a person; closed by ``question_closed``."""
+
+    type: ClassVar[str] = "recovery_request"
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionRequested(_Request, Event):
+    """A question waits for a person: a ``question``; closed by ``question_closed``."""
+
+    type: ClassVar[str] = "question_request"
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionClosed(Event):
+    """Closes the request of that ``id``, whatever was decided (PL-04).
+
+    An approval that is voided, or not decided on, opens another request.
+    """
+
+    type: ClassVar[str] = "question_closed"
+    id: str
+    kind: str
+    decision: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class SpecReviewCompleted(Event):
-    """Closes a ``spec_review_request``; ``decision`` is confirm, reject, edit or timeout."""
+    """What was decided on a plan; ``decision`` is confirm, reject, edit or timeout."""
 
     type: ClassVar[str] = "spec_review_completed"
     spec_review_id: str
@@ -155,7 +210,7 @@ class SpecReviewCompleted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalCompleted(Event):
-    """Closes an ``approval_request`` for one call.
+    """What was decided on one call of an ``approval_request``.
 
     ``decision`` is approve, deny or edit; void for one that was made about what has changed since.
     """

@@ -28,7 +28,7 @@ from daruma.graph.sync import run
 from daruma.graph.workers._submission import SUBMISSION, Submission, shared_database
 from daruma.state.channels import State
 from daruma.state.errors import Busy, DamagedState, DarumaError, StorageUnavailable
-from daruma.state.interrupts import ReplyRefused
+from daruma.state.interrupts import ReplyRefused, is_question, request_event
 from daruma.tools.text import without_keys
 
 # --- Telling what a job's run tells to those who follow its thread, beside the run: it never waits.
@@ -135,6 +135,9 @@ async def carry_out(
                     tell(event)
         else:
             _hand_over(graph, snapshot)
+            for each in snapshot.interrupts:  # who was killed may not have come to telling of it
+                if is_question(each.value) and each.id in open_questions(snapshot):
+                    tell(request_event(each).to_dict())
         return await own.aget_state(config)
 
 
