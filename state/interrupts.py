@@ -167,6 +167,13 @@ _REPLIES: dict[str, tuple[TypeAdapter[Any], str]] = {
 }
 
 
+def reply_form(value: object) -> str:
+    """Return what a reply to an interrupt's value looks like; anything fits that of a tool."""
+    if not isinstance(value, Mapping) or not is_question(value):
+        return "any JSON"
+    return _REPLIES[value["type"]][1]
+
+
 def reply_schema(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON schema of the replies to a question of this module."""
     adapter, _ = _REPLIES[value["type"]]
@@ -207,13 +214,20 @@ def kind_of(value: object) -> str:
     return _KINDS.get(value["type"]) or str(value.get("kind", "recovery"))
 
 
+def question_id(asked: Interrupt) -> str:
+    """Return the own id of a question; of a tool's, its interrupt's."""
+    return str(asked.value["id"]) if is_question(asked.value) else asked.id
+
+
 def summary_of(value: object) -> str:
     """Return what an interrupt's value asks, in one line."""
     if not isinstance(value, Mapping) or not is_question(value):
         return " ".join(str(value).split())
     texts: Mapping[str, Callable[[], str]] = {
         "spec_review_request": lambda: f"{value['goal']} ({len(value['phases'])} phases)",
-        "approval_request": lambda: "; ".join(each["shown"] for each in value["approvals"]),
+        "approval_request": lambda: "; ".join(
+            f"{each['tool']}: {each.get('command') or each['shown']}" for each in value["approvals"]
+        ),
         "recovery_request": lambda: value["failure"],
         "question": lambda: value["question"],
     }

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from daruma.graph.storage._pool import Connection, Pool, error_line, explain_saver_errors
     from daruma.graph.storage._postgres import Postgres, aopen_postgres, open_postgres
     from daruma.graph.storage._pruning import PRUNABLE, OldThread, Pruned
+    from daruma.graph.storage._questions import REVIEWED, OpenQuestion
     from daruma.graph.storage._rows import open_writes
     from daruma.graph.storage._saver import PostgresSaver
     from daruma.graph.storage._store import PostgresStore
@@ -52,6 +53,7 @@ else:
             "_pool": "Connection Pool error_line explain_saver_errors",
             "_postgres": "Postgres aopen_postgres open_postgres",
             "_pruning": "OldThread PRUNABLE Pruned",
+            "_questions": "OpenQuestion REVIEWED",
             "_rows": "open_writes",
             "_saver": "PostgresSaver",
             "_store": "PostgresStore",
@@ -61,6 +63,7 @@ else:
 __all__ = [
     "EVENTS_AT_ONCE",
     "PRUNABLE",
+    "REVIEWED",
     "Connection",
     "Database",
     "EventLog",
@@ -68,6 +71,7 @@ __all__ = [
     "JournalsOfARun",
     "Leases",
     "OldThread",
+    "OpenQuestion",
     "Pool",
     "Postgres",
     "PostgresSaver",

@@ -211,6 +211,9 @@ VALUES (%s, %s, %s, %s, %s)
 ON CONFLICT (thread_id, interrupt_id) DO UPDATE SET acceptance = excluded.acceptance
 WHERE daruma_replies.acceptance = excluded.acceptance
 """
+_ANSWERED: Final = """
+DELETE FROM daruma_questions WHERE thread_id = %s AND interrupt_id = ANY(%s)
+"""
 _FIND: Final = """
 SELECT interrupt_id, kind, reply FROM daruma_replies
 WHERE thread_id = %s AND interrupt_id = ANY(%s)
@@ -254,6 +257,7 @@ class PostgresReplies:
                     done = await connection.execute(_ACCEPT, row)
                     if not done.rowcount:
                         raise Rollback(together)
+                await connection.execute(_ANSWERED, [thread_id, [*replies]])
                 return True
             return False
 

@@ -17,6 +17,7 @@ from daruma.graph.learning import Ended
 from daruma.graph.requests import open_questions
 from daruma.graph.run import Machine
 from daruma.graph.storage import (
+    REVIEWED,
     Connection,
     Database,
     EventLog,
@@ -223,17 +224,6 @@ def _config(thread_id: str) -> RunnableConfig:
 GraphFactory = Callable[[Mapping[str, Any], str | None], Awaitable[Machine]]
 """Makes the graph for a thread, of the metadata that it keeps, and for its workspace."""
 
-_REVIEWS: Final = """
-SELECT DISTINCT thread_id FROM daruma_writes AS asked
-WHERE '__interrupt__' = ANY(channels) AND checkpoint_ns = '' AND task_path LIKE '%%spec_review%%'
-    AND NOT EXISTS (
-        SELECT FROM daruma_checkpoints AS newer
-        WHERE newer.thread_id = asked.thread_id AND newer.checkpoint_ns = ''
-            AND newer.checkpoint_id > asked.checkpoint_id
-    )
-ORDER BY thread_id
-"""
-
 
 def sweep(graph: Machine) -> list[str]:
     """Park all overdue reviews in a graph's database, and return the names of their threads.
@@ -282,7 +272,7 @@ async def _graph_for(snapshot: StateSnapshot, reader: Machine, graph_of: GraphFa
 
 
 async def _reviewed(connection: Connection) -> list[str]:
-    found = await connection.execute(_REVIEWS, {})
+    found = await connection.execute(REVIEWED)
     return [row["thread_id"] for row in await found.fetchall()]
 
 
