@@ -27,6 +27,7 @@ from daruma.graph.history import (
     without_start,
 )
 from daruma.graph.learning import Evolution, HandingOver
+from daruma.graph.notify import notify, protect_program
 from daruma.graph.requests import (
     NO_THREADS,
     NoSuchThread,
@@ -177,7 +178,9 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
             snapshot = await self.aget_state(config)
         given = await readdress_reply(self.checkpointer, given, snapshot) if snapshot else given
         admitted = await admit(given, snapshot, within=is_within(config))
-        async with aworkspace_locked(workspace_of(admitted, snapshot)):
+        workspace = workspace_of(admitted, snapshot)
+        await in_thread(protect_program, self.settings.notify, workspace)
+        async with aworkspace_locked(workspace):
             if snapshot:
                 admitted = await accept_reply(self.checkpointer, admitted, snapshot)
             failures = Failures()
@@ -201,6 +204,8 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
                                 async for part in told:
                                     yield part
                         failures.raise_end()
+        if known:
+            notify(self.checkpointer, self.settings.notify, workspace, self._thread_id(config))
 
     def _streams_events(self, options: dict[str, Any]) -> bool:
         """Whether anybody reads the events of a run of its own."""

@@ -33,7 +33,12 @@ if TYPE_CHECKING:
     from daruma.graph.storage._pool import Connection, Pool, error_line, explain_saver_errors
     from daruma.graph.storage._postgres import Postgres, aopen_postgres, open_postgres
     from daruma.graph.storage._pruning import PRUNABLE, OldThread, Pruned
-    from daruma.graph.storage._questions import REVIEWED, OpenQuestion
+    from daruma.graph.storage._questions import (
+        REVIEWED,
+        OpenQuestion,
+        claim_questions,
+        settle_question,
+    )
     from daruma.graph.storage._rows import open_writes
     from daruma.graph.storage._saver import PostgresSaver
     from daruma.graph.storage._store import PostgresStore
@@ -53,7 +58,7 @@ else:
             "_pool": "Connection Pool error_line explain_saver_errors",
             "_postgres": "Postgres aopen_postgres open_postgres",
             "_pruning": "OldThread PRUNABLE Pruned",
-            "_questions": "OpenQuestion REVIEWED",
+            "_questions": "OpenQuestion REVIEWED claim_questions settle_question",
             "_rows": "open_writes",
             "_saver": "PostgresSaver",
             "_store": "PostgresStore",
@@ -83,6 +88,7 @@ __all__ = [
     "aopen_postgres",
     "athread_held",
     "channel_values",
+    "claim_questions",
     "error_line",
     "explain_saver_errors",
     "journal_of",
@@ -91,6 +97,7 @@ __all__ = [
     "open_writes",
     "outputs_of",
     "replies_of",
+    "settle_question",
     "strict_saver",
     "thread_held",
     "workspace_files_id",

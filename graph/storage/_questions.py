@@ -32,6 +32,21 @@ ORDER BY asked_at, thread_id, interrupt_id
 REVIEWED: Final = f"SELECT DISTINCT thread_id {_FOUND} AND kind = 'plan' ORDER BY thread_id"
 """The threads whose plan waits."""
 
+_CLAIM: Final = f"""
+UPDATE daruma_questions AS claimed SET notified_at = now()
+FROM (SELECT thread_id, interrupt_id {_FOUND} AND NOT notified
+    AND (notified_at IS NULL OR notified_at < now() - interval '2 min')
+    AND (%(thread)s::text IS NULL OR thread_id = %(thread)s)
+    ORDER BY asked_at LIMIT 20 FOR UPDATE SKIP LOCKED
+) AS found
+WHERE claimed.thread_id = found.thread_id AND claimed.interrupt_id = found.interrupt_id
+RETURNING claimed.thread_id, claimed.interrupt_id
+"""  # noqa: S608 - of constants alone
+_SETTLE: Final = """
+UPDATE daruma_questions SET notified = true
+WHERE thread_id = %s AND interrupt_id = %s AND asked_at = %s
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class OpenQuestion:
@@ -64,6 +79,27 @@ async def open_questions(
         return await (await connection.execute(_OPEN, values)).fetchall()
 
     return [_question_in(saver, row) for row in await saver.database.transact(read)]
+
+
+async def claim_questions(saver: CheckpointSaver, thread: str | None) -> list[OpenQuestion]:
+    """Return the open questions of a thread, or of all, that nobody else tells of from now on."""
+
+    async def claim(connection: Connection) -> set[tuple[str, str]]:
+        rows = await (await connection.execute(_CLAIM, {"thread": thread})).fetchall()
+        return {(row["thread_id"], row["interrupt_id"]) for row in rows}
+
+    claimed = await saver.database.transact(claim)
+    found = await open_questions(saver) if claimed else []
+    return [each for each in found if (each.thread_id, each.interrupt_id) in claimed]
+
+
+async def settle_question(saver: CheckpointSaver, asked: OpenQuestion) -> None:
+    """Have nobody tell of a question any more."""
+
+    async def settle(connection: Connection) -> None:
+        await connection.execute(_SETTLE, [asked.thread_id, asked.interrupt_id, asked.since])
+
+    await saver.database.transact(settle)
 
 
 def _question_in(saver: CheckpointSaver, row: DictRow) -> OpenQuestion:

@@ -14,6 +14,7 @@ from langgraph.types import StateSnapshot
 from daruma.graph.answers import PARK, is_review, is_unfinished, overdue, stale_ids
 from daruma.graph.errors import closing
 from daruma.graph.learning import Ended
+from daruma.graph.notify import notify
 from daruma.graph.requests import open_questions
 from daruma.graph.run import Machine
 from daruma.graph.storage import (
@@ -139,6 +140,8 @@ async def carry_out(
             for each in snapshot.interrupts:  # who was killed may not have come to telling of it
                 if is_question(each.value) and each.id in open_questions(snapshot):
                     tell(request_event(each).to_dict())
+            workspace = workspace_of(None, snapshot)
+            notify(graph.checkpointer, graph.settings.notify, workspace, submission.thread_id)
         return await own.aget_state(config)
 
 

@@ -11,6 +11,7 @@ from langgraph.types import StateSnapshot
 from daruma.graph.follow import stop_of
 from daruma.graph.learning import NotSampled, NotTaken
 from daruma.graph.learning_jobs import SECONDS, evolution_loop, within
+from daruma.graph.notify import notify
 from daruma.graph.run import Machine
 from daruma.graph.standing import CARRY_OUT, EVOLVE, PARK
 from daruma.graph.storage import Database, EventLog, workspace_of
@@ -189,8 +190,9 @@ class Tasks:
         await rescue(context.app.job_manager, self.queue, self.pace.stalled)
 
     async def sweep(self, context: JobContext, timestamp: int = 0) -> None:  # noqa: ARG002
-        """Park what is overdue, and forget what was told long ago."""
+        """Park what is overdue, tell of what waits, forget what was told long ago."""
         await self.park_all()
+        notify(self.reader.checkpointer, self.reader.settings.notify)
         await self._log.forget()
 
     async def park_all(self) -> None:

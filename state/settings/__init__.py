@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Memory,
         ModelOptions,
         ModelPrice,
+        Notify,
         PromptPiece,
         Recovery,
         Requests,
@@ -64,7 +65,7 @@ else:
             "_keys": "SettingsKey settings_keys",
             "_reference": "PAGE SCHEMA render_page settings_schema values_in_force",
             "_sections": (
-                "EmergencyRule Evolution FallbackChain LLM Memory ModelOptions ModelPrice "
+                "EmergencyRule Evolution FallbackChain LLM Memory ModelOptions ModelPrice Notify "
                 "PromptPiece Recovery Requests RoleOptions Skills Spendable Team"
             ),
             "_settings": ("Sandbox Settings"),
@@ -90,6 +91,7 @@ __all__ = [
     "Memory",
     "ModelOptions",
     "ModelPrice",
+    "Notify",
     "PolicyKey",
     "PolicyRule",
     "PromptPiece",

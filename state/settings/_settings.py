@@ -12,6 +12,7 @@ from daruma.state.settings._sections import (
     FallbackChain,
     Filled,
     Memory,
+    Notify,
     PromptPiece,
     Section,
     Skills,
@@ -114,6 +115,7 @@ class Settings(Section):
         default={}, description="Named pieces that are added to the prompts, each at its place."
     )
     sandbox: Sandbox = Sandbox()
+    notify: Notify = Notify()
     evolution: Evolution = Evolution()
 
     @model_validator(mode="wrap")
