@@ -106,6 +106,21 @@ class ModelCallCompleted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModelText(Event):
+    """Words of an answer as they come: for those who follow a run that was submitted for that.
+
+    They are told and not kept: who comes back hears the rest. Those of an attempt that fails are to
+    be dropped, as ``model_attempt_failed`` of the same ``node``, ``call`` and ``attempt`` says.
+    """
+
+    type: ClassVar[str] = "model_text"
+    node: str
+    call: int
+    attempt: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelAttemptFailed(Event):
     """A request that brought no answer; what it had begun to say was dropped.
 

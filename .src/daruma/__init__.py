@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from daruma.graph.models import ClientPerLoop, ScriptedChatModel
     from daruma.graph.origins import ListedOrigins
     from daruma.graph.storage import aopen_postgres, open_postgres
-    from daruma.graph.workers import asubmit, asweep, awork, submit, sweep, work
+    from daruma.graph.workers import acancel, asubmit, asweep, awork, cancel, submit, sweep, work
     from daruma.state.result import TaskResult
     from daruma.state.settings import Settings, UntrustedSettings
 
@@ -30,11 +30,13 @@ __all__ = [
     "Settings",
     "TaskResult",
     "UntrustedSettings",
+    "acancel",
     "aopen_postgres",
     "asubmit",
     "asweep",
     "awork",
     "build_graph",
+    "cancel",
     "open_postgres",
     "server_sent",
     "status_of",
@@ -50,11 +52,13 @@ _HOMES = {
     "Settings": "daruma.state.settings",
     "TaskResult": "daruma.state.result",
     "UntrustedSettings": "daruma.state.settings",
+    "acancel": "daruma.graph.workers",
     "aopen_postgres": "daruma.graph.storage",
     "asubmit": "daruma.graph.workers",
     "asweep": "daruma.graph.workers",
     "awork": "daruma.graph.workers",
     "build_graph": "daruma.graph.build",
+    "cancel": "daruma.graph.workers",
     "open_postgres": "daruma.graph.storage",
     "server_sent": "daruma.graph.follow",
     "status_of": "daruma.graph.follow",

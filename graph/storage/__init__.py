@@ -13,7 +13,7 @@ from daruma._doors import open_late
 if TYPE_CHECKING:
     from daruma.graph.storage._database import Database
     from daruma.graph.storage._embedded import Server
-    from daruma.graph.storage._events import EVENTS_AT_ONCE, EventLog, StoredEvent
+    from daruma.graph.storage._events import EVENTS_AT_ONCE, EventLog, StoredEvent, is_said
     from daruma.graph.storage._leases import ProcessLife
     from daruma.graph.storage._ledgers import (
         Hold,
@@ -48,7 +48,7 @@ else:
         {
             "_database": "Database",
             "_embedded": "Server",
-            "_events": "EVENTS_AT_ONCE EventLog StoredEvent",
+            "_events": "EVENTS_AT_ONCE EventLog StoredEvent is_said",
             "_leases": "ProcessLife",
             "_ledgers": (
                 "Hold JournalsOfARun Leases athread_held journal_of journals_of outputs_of "
@@ -91,6 +91,7 @@ __all__ = [
     "claim_questions",
     "error_line",
     "explain_saver_errors",
+    "is_said",
     "journal_of",
     "journals_of",
     "open_postgres",

@@ -34,7 +34,7 @@ NASTY = "[red]x[/red] \x1b[31m\x1b]0;title\x07 \x9b2J \u202egnp.exe \ud800 a\r\n
 
 SILENT = {
     "approval_request", "clarification_request", "command_output", "model_call_started",
-    "question_closed", "question_request", "recovery_request", "run_stopped",
+    "model_text",    "question_closed", "question_request", "recovery_request", "run_stopped",
     "spec_review_request", "task_completed", "tool_started",
 }  # fmt: skip
 """Events that are seen in the picture below the lines, or in the summary at the end."""
