@@ -56,6 +56,7 @@ from daruma.tools.assistant import ASSISTANT_TOOLS
 from daruma.tools.calls import Registry, Tool, tool_result
 from daruma.tools.commands_tool import COMMAND_TOOLS
 from daruma.tools.editor_tool import EDITOR_TOOLS
+from daruma.tools.hooks import Hook
 from daruma.tools.knowledge import KNOWLEDGE_TOOLS
 from daruma.tools.memory import MEMORY_TOOLS
 from daruma.tools.skills import SKILL_TOOLS
@@ -269,6 +270,7 @@ def build_graph(
     *,
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
+    hooks: Iterable[Hook] = (),
 ) -> Machine:
     """Build the machine as a compiled LangGraph graph (FA-01).
 
@@ -277,7 +279,8 @@ def build_graph(
     ``tools`` are LangChain tools or functions, shown beside the built-in ones. ``settings`` may
     be a dict; None reads ``daruma.yaml`` and ``DARUMA_*``. ``persistence`` is what
     ``open_postgres`` yields, with its checkpointer and its store; a checkpointer and a store of
-    one's own go in their place.
+    one's own go in their place. ``hooks`` are made with :func:`daruma.hook`, and asked before
+    those of the settings.
     As a node of another graph it takes that one's; ``checkpointer=True`` then keeps a thread of its
     own there from turn to turn (FA-08).
 
@@ -297,7 +300,10 @@ def build_graph(
         saver_on_any_loop(strict_saver(given)) if isinstance(given, BaseCheckpointSaver) else given
     )
     store = persistence.store if persistence and store is None else store
-    contexts = Contexts(model, Registry(SHIPPED_TOOLS, tools), settings, store)
+    hooks = [*hooks]
+    if strangers := [each for each in hooks if not isinstance(each, Hook)]:
+        raise PartRefused(f"{_kind(strangers[0])} is no hook: decorate it with @hook(POINT)")
+    contexts = Contexts(model, Registry(SHIPPED_TOOLS, tools), settings, store, hooks)
     compiled = builder(contexts).compile(checkpointer=saver, store=store, name="daruma")
     run_quietly(compiled, TABLE)
     member = cache(partial(member_of, contexts))

@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
@@ -28,13 +27,6 @@ _AT_ONCE: Final = 4
 _TEXT: Final = 500
 _WAIT: Final = 1.0
 """Seconds before the second try."""
-
-
-def protect_program(settings: Notify, workspace: str | None) -> None:
-    """Have no task write the program that tells (SE-05); what is wrong with it is logged later."""
-    if settings.command:
-        with suppress(DarumaError):
-            resolve_program(settings.command, workspace, "notify.command")
 
 
 def notify(

@@ -27,7 +27,7 @@ from daruma.graph.history import (
     without_start,
 )
 from daruma.graph.learning import Evolution, HandingOver
-from daruma.graph.notify import notify, protect_program
+from daruma.graph.notify import notify
 from daruma.graph.requests import (
     NO_THREADS,
     NoSuchThread,
@@ -74,6 +74,7 @@ from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
 from daruma.tools.calls import McpServers, import_schema_checks
 from daruma.tools.files import aworkspace_locked
+from daruma.tools.hooks import protect_programs
 from daruma.tools.snapshots import Conflicts, Restored
 from daruma.tools.threads import in_thread
 
@@ -179,7 +180,8 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         given = await readdress_reply(self.checkpointer, given, snapshot) if snapshot else given
         admitted = await admit(given, snapshot, within=is_within(config))
         workspace = workspace_of(admitted, snapshot)
-        await in_thread(protect_program, self.settings.notify, workspace)
+        if programs := self._programs(options):
+            await in_thread(protect_programs, programs, workspace)
         async with aworkspace_locked(workspace):
             if snapshot:
                 admitted = await accept_reply(self.checkpointer, admitted, snapshot)
@@ -206,6 +208,12 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
                         failures.raise_end()
         if known:
             notify(self.checkpointer, self.settings.notify, workspace, self._thread_id(config))
+
+    def _programs(self, options: dict[str, Any]) -> list[tuple[str, ...]]:
+        """Return the programs of settings that run outside of the sandbox beside a run."""
+        hooks = Settings.model_validate(options["context"]).hooks
+        of_hooks = [each.run for commands in hooks.values() for each in commands]
+        return [each for each in (*of_hooks, self.settings.notify.command) if each]
 
     def _streams_events(self, options: dict[str, Any]) -> bool:
         """Whether anybody reads the events of a run of its own."""

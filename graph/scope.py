@@ -1,10 +1,10 @@
 """What hangs on one run, and the context that its nodes are given."""
 
 from asyncio import Lock
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
@@ -35,6 +35,8 @@ from daruma.graph.tracing import (
     trace_metadata,
     with_trace_metadata,
 )
+from daruma.state.budget import hidden_tools
+from daruma.state.calls import ToolTask
 from daruma.state.channels import State, Update
 from daruma.state.events import (
     EVENTS,
@@ -56,8 +58,10 @@ from daruma.tools.calls import (
     ProcessOutputs,
     Registry,
     WorkspaceTurns,
+    with_arguments,
 )
-from daruma.tools.context import Context, not_handed_over
+from daruma.tools.context import Context, not_handed_over, visible_tools
+from daruma.tools.hooks import Hook, NodeHooks, hooks_in
 from daruma.tools.rollback import drift
 from daruma.tools.sandbox import open_sandbox, require_mechanism
 from daruma.tools.text import mask_error, mask_keys, note_secrets
@@ -225,12 +229,14 @@ class Contexts:
         tools: Registry,
         settings: Settings,
         store: BaseStore | None = None,
+        hooks: Sequence[Hook] = (),
     ) -> None:
         check_model(model)
         note_secrets(keys_of(model))
         self._model = model
         self._tools = tools
         self._store = store
+        self._hooks = tuple(hooks)
         self.settings = settings
         self._askers: dict[str, Asker] = {}
         self._newest: tuple[LLM | None, Asker | None] = None, None
@@ -279,7 +285,7 @@ class Contexts:
         if found and isinstance(state, State):
             state = replace(state, drifted=reduce_drifted(state.drifted, found))
         try:
-            update = await run_node(node, state, context, scope.failures)
+            update = await self._hooked(node, state, context, scope)
         except GraphInterrupt as asked:
             for each in asked.args[0] if asked.args else ():
                 each.value = mask_keys(each.value)
@@ -297,6 +303,23 @@ class Contexts:
             raise stored from None
         update = Update(**{**update, "drifted": found}) if found else update
         return self._exact.stored(context.thread_id, update)
+
+    async def _hooked(self, node: Node, state: Any, context: Context, scope: RunScope) -> Update:
+        """Run a node with the hooks around what it does, if there are any."""
+        found = (*self._hooks, *hooks_in(context.settings.hooks))
+        if not found:
+            return await run_node(node, state, context, scope.failures)
+        task = getattr(state, "task", None)
+        common = {
+            "thread_id": context.thread_id,
+            "task_id": task.id if task else "",
+            "workspace": task.workspace if task else None,
+        }
+        hooks = NodeHooks(found, context.emit, common)
+        context = copy_with(context, hooks=hooks, ask=hooks.around_model(context.ask))
+        update: Any = await run_node(node, state, context, scope.failures)
+        after: Any = await hooks.around_update(update, partial(_evaluate, state, context))
+        return cast("Update", after)
 
     def _context(
         self, runtime: Runtime[Settings], config: RunnableConfig, scope: RunScope
@@ -372,6 +395,12 @@ class BoundNode:
     ) -> Update:
         """Call the node."""
         return await self.contexts.call(self.node, state, runtime, config)
+
+
+def _evaluate(state: State, context: Context, call: ToolTask, args: Mapping[str, Any]) -> ToolTask:
+    """Decide anew on a call to which a hook gave other arguments (TL-13)."""
+    offer = visible_tools(state.task, context, hidden_tools(state), messages=state.messages)
+    return with_arguments(call, args, offer)
 
 
 def _namespace(config: RunnableConfig) -> str:

@@ -46,6 +46,7 @@ class ToolTask:
     ``voided`` counts the answers that were given to something that has changed since, ``changes``
     says what had. ``definition`` is that of an MCP tool when its call was decided on.
     ``continues`` is the call that the user was asked about before, which this one goes on with.
+    ``hooked`` is the digest of what the hooks have seen of it.
     ``masked`` says that a key stood in it, which is not stored (SE-08).
     """
 
@@ -69,6 +70,7 @@ class ToolTask:
     missing: tuple[str, ...] = ()
     continues: str = ""
     masked: bool = False
+    hooked: str = ""
     schema_version: int = 1
 
     @property

@@ -426,6 +426,21 @@ class ToolCompleted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class HookApplied(Event):
+    """A hook changed something, denied it, or failed; one that let it pass is not told of.
+
+    ``did`` is changed, denied or failed, ``call_id`` the call that it was about, if any.
+    """
+
+    type: ClassVar[str] = "hook_applied"
+    hook: str
+    point: str
+    did: str
+    reason: str = ""
+    call_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CallSettled(Event):
     """A call that an earlier run made, or was killed in the middle of; ``how`` it is settled.
 

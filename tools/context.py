@@ -37,6 +37,7 @@ from daruma.tools.calls import (
     WorkspaceTurns,
 )
 from daruma.tools.files import EditHistory, Workspace, edit_folder
+from daruma.tools.hooks import NodeHooks
 from daruma.tools.sandbox import Sandbox
 from daruma.tools.snapshots import Snapshots, Store, store_of
 from daruma.tools.threads import to_thread
@@ -117,7 +118,7 @@ class Context:
     model reads, ``own_auxiliary`` says that the auxiliary model is another one, ``can_ask``
     that a question to a person can be kept until it is answered. ``files_id`` is another name than
     the thread's for what is kept of its files. ``namespace`` tells the runs of a thread apart that
-    other graphs have made it for.
+    other graphs have made it for. ``hooks`` are asked about what the node does.
     """
 
     settings: Settings
@@ -140,6 +141,7 @@ class Context:
     store: BaseStore | None = None
     tokens: Tokens = ESTIMATE
     own_auxiliary: bool = False
+    hooks: NodeHooks = field(default_factory=NodeHooks)
     can_ask: bool = True
 
     def local_now(self) -> datetime:

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from daruma.graph.workers import acancel, asubmit, asweep, awork, cancel, submit, sweep, work
     from daruma.state.result import TaskResult
     from daruma.state.settings import Settings, UntrustedSettings
+    from daruma.tools.hooks import Deny, HookInput, hook
 
 __all__ = [
     "ClientPerLoop",
+    "Deny",
+    "HookInput",
     "ListedOrigins",
     "ScriptedChatModel",
     "Settings",
@@ -37,6 +40,7 @@ __all__ = [
     "awork",
     "build_graph",
     "cancel",
+    "hook",
     "open_postgres",
     "server_sent",
     "status_of",
@@ -47,6 +51,8 @@ __all__ = [
 
 _HOMES = {
     "ClientPerLoop": "daruma.graph.models",
+    "Deny": "daruma.tools.hooks",
+    "HookInput": "daruma.tools.hooks",
     "ListedOrigins": "daruma.graph.origins",
     "ScriptedChatModel": "daruma.graph.models",
     "Settings": "daruma.state.settings",
@@ -59,6 +65,7 @@ _HOMES = {
     "awork": "daruma.graph.workers",
     "build_graph": "daruma.graph.build",
     "cancel": "daruma.graph.workers",
+    "hook": "daruma.tools.hooks",
     "open_postgres": "daruma.graph.storage",
     "server_sent": "daruma.graph.follow",
     "status_of": "daruma.graph.follow",

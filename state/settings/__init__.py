@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         EmergencyRule,
         Evolution,
         FallbackChain,
+        HookCommand,
+        HookPoint,
         Memory,
         ModelOptions,
         ModelPrice,
@@ -65,8 +67,9 @@ else:
             "_keys": "SettingsKey settings_keys",
             "_reference": "PAGE SCHEMA render_page settings_schema values_in_force",
             "_sections": (
-                "EmergencyRule Evolution FallbackChain LLM Memory ModelOptions ModelPrice Notify "
-                "PromptPiece Recovery Requests RoleOptions Skills Spendable Team"
+                "EmergencyRule Evolution FallbackChain HookCommand HookPoint LLM Memory "
+                "ModelOptions ModelPrice Notify PromptPiece Recovery Requests RoleOptions Skills "
+                "Spendable Team"
             ),
             "_settings": ("Sandbox Settings"),
             "_sources": "SETTINGS_FILE SettingsFile merge_settings",
@@ -87,6 +90,8 @@ __all__ = [
     "EmergencyRule",
     "Evolution",
     "FallbackChain",
+    "HookCommand",
+    "HookPoint",
     "McpServer",
     "Memory",
     "ModelOptions",

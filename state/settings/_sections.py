@@ -376,3 +376,31 @@ class Notify(Section):
         if "@" in parts.netloc:
             raise ValueError("holds a password: a webhook has its secret in its path")
         return url
+
+
+# --- Programs that see what a run does, and may say no.
+
+
+HookPoint = Literal[
+    "before_model",
+    "after_model",
+    "before_call",
+    "after_call",
+    "before_verification",
+    "after_verification",
+    "on_end",
+]
+
+
+class HookCommand(Section):
+    """A program that is asked: JSON on its standard input, an answer as JSON or exit code 2."""
+
+    run: tuple[Filled, ...] = Field(
+        min_length=1, description="Program and arguments; files by their whole paths."
+    )
+    match: str = Field(default="*", description="Pattern of the names of tools, for calls.")
+    timeout: float = Field(default=30.0, gt=0, le=600, description="Seconds.")
+    on_error: Literal["deny", "go_on"] | None = Field(
+        default=None,
+        description="What it means if the program fails; null: before_call denies, others go on.",
+    )

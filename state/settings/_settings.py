@@ -11,6 +11,8 @@ from daruma.state.settings._sections import (
     Evolution,
     FallbackChain,
     Filled,
+    HookCommand,
+    HookPoint,
     Memory,
     Notify,
     PromptPiece,
@@ -116,6 +118,9 @@ class Settings(Section):
     )
     sandbox: Sandbox = Sandbox()
     notify: Notify = Notify()
+    hooks: dict[HookPoint, tuple[HookCommand, ...]] = Field(
+        default={}, description="Programs that are asked at points of a run, by the point."
+    )
     evolution: Evolution = Evolution()
 
     @model_validator(mode="wrap")

@@ -111,6 +111,7 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "sandbox.network": (True, False),
     "sandbox.memory_mb": LOWER,
     "sandbox.processes": LOWER,
+    "hooks": TRUST,
     "notify.webhook": TRUST,
     "notify.command": TRUST,
     "notify.timeout": LOWER,
@@ -221,4 +222,4 @@ def _rule(given: Any) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_unset=True)
-    return list(value) if isinstance(value, tuple) else value
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from daruma.tools.calls._mcp_servers import McpServers, resolve_program
     from daruma.tools.calls._model_repair import BrokenCalls, repair_round
     from daruma.tools.calls._registry import Registry
-    from daruma.tools.calls._resolve import read_answer, resolve_calls
+    from daruma.tools.calls._resolve import read_answer, resolve_calls, with_arguments
     from daruma.tools.calls._results import (
         Outputs,
         OutputStore,
@@ -75,7 +75,7 @@ else:
             "_mcp": "mcp_tools open_mcp_tools",
             "_mcp_servers": "McpServers resolve_program",
             "_registry": "Registry",
-            "_resolve": "read_answer resolve_calls",
+            "_resolve": "read_answer resolve_calls with_arguments",
             "_results": "OutputStore Outputs ProcessOutputs results_for_unanswered tool_result",
             "_running": "ExactCalls run_with_timeout with_faults",
             "_schema": "import_schema_checks",
@@ -138,6 +138,7 @@ __all__ = [
     "tool_result",
     "unusable_answer",
     "void_approval",
+    "with_arguments",
     "with_faults",
     "wrap_tool",
 ]
