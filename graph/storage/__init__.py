@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from daruma.graph.storage._database import Database
     from daruma.graph.storage._embedded import Server
     from daruma.graph.storage._events import EVENTS_AT_ONCE, EventLog, StoredEvent, is_said
+    from daruma.graph.storage._journal import (
+        REVIEWED,
+        OpenQuestion,
+        claim_questions,
+        settle_question,
+    )
     from daruma.graph.storage._leases import ProcessLife
     from daruma.graph.storage._ledgers import (
         Hold,
@@ -33,12 +39,6 @@ if TYPE_CHECKING:
     from daruma.graph.storage._pool import Connection, Pool, error_line, explain_saver_errors
     from daruma.graph.storage._postgres import Postgres, aopen_postgres, open_postgres
     from daruma.graph.storage._pruning import PRUNABLE, OldThread, Pruned
-    from daruma.graph.storage._questions import (
-        REVIEWED,
-        OpenQuestion,
-        claim_questions,
-        settle_question,
-    )
     from daruma.graph.storage._rows import open_writes
     from daruma.graph.storage._saver import PostgresSaver
     from daruma.graph.storage._store import PostgresStore
@@ -49,6 +49,7 @@ else:
             "_database": "Database",
             "_embedded": "Server",
             "_events": "EVENTS_AT_ONCE EventLog StoredEvent is_said",
+            "_journal": "OpenQuestion REVIEWED claim_questions settle_question",
             "_leases": "ProcessLife",
             "_ledgers": (
                 "Hold JournalsOfARun Leases athread_held journal_of journals_of outputs_of "
@@ -58,7 +59,6 @@ else:
             "_pool": "Connection Pool error_line explain_saver_errors",
             "_postgres": "Postgres aopen_postgres open_postgres",
             "_pruning": "OldThread PRUNABLE Pruned",
-            "_questions": "OpenQuestion REVIEWED claim_questions settle_question",
             "_rows": "open_writes",
             "_saver": "PostgresSaver",
             "_store": "PostgresStore",

@@ -17,9 +17,9 @@ from langchain_core.embeddings import Embeddings
 
 from daruma.graph.learning_jobs import adrain_place
 from daruma.graph.storage._database import OUTAGE_VARIABLE, Database, Patience, seconds_of
+from daruma.graph.storage._journal import OpenQuestion, open_questions
 from daruma.graph.storage._pool import Connection, Pool, connected, display_url, explained
 from daruma.graph.storage._pruning import OldThread, Pruned, Wanted, old_threads, prune, written_at
-from daruma.graph.storage._questions import OpenQuestion, open_questions
 from daruma.graph.storage._saver import PostgresSaver
 from daruma.graph.storage._sealing import Checked, Sealed, Sealing
 from daruma.graph.storage._store import PostgresStore
