@@ -62,6 +62,7 @@ from daruma.tools.calls import (
 )
 from daruma.tools.context import Context, not_handed_over, visible_tools
 from daruma.tools.hooks import Hook, NodeHooks, hooks_in
+from daruma.tools.response_format import ResponseFormat
 from daruma.tools.rollback import drift
 from daruma.tools.sandbox import open_sandbox, require_mechanism
 from daruma.tools.text import mask_error, mask_keys, note_secrets
@@ -229,6 +230,7 @@ class Contexts:
         tools: Registry,
         settings: Settings,
         store: BaseStore | None = None,
+        response_format: ResponseFormat | None = None,
         hooks: Sequence[Hook] = (),
     ) -> None:
         check_model(model)
@@ -236,6 +238,7 @@ class Contexts:
         self._model = model
         self._tools = tools
         self._store = store
+        self._response_format = response_format
         self._hooks = tuple(hooks)
         self.settings = settings
         self._askers: dict[str, Asker] = {}
@@ -363,6 +366,7 @@ class Contexts:
             store=store,
             own_auxiliary=asker.own_auxiliary,
             can_ask=saver is not None,
+            response_format=self._response_format,
         )
         return context, JournalsOfARun(journals_of(saver), scope.run_id) if saver else None
 

@@ -1,6 +1,6 @@
 """The state of the machine: what nodes may read, and what they may write."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache, partial
 from itertools import chain
@@ -20,22 +20,23 @@ from typing import (
     get_type_hints,
 )
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.channels import DeltaChannel, EphemeralValue
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
+from daruma.state.allowances import Allowance
 from daruma.state.calls import ToolTask, reduce_calls
 from daruma.state.conversation import Clarification, Continuity, reduce_continuity
 from daruma.state.emergency import EmergencyError
 from daruma.state.errors import DamagedState
 from daruma.state.failure import Failure
-from daruma.state.lessons import Lessons, Recalled
+from daruma.state.lessons import Instructions, Lessons, Recalled
 from daruma.state.messages import Messages, reduce_messages
 from daruma.state.mode import Mode
 from daruma.state.plan import Plan, Report, reduce_reports
 from daruma.state.recovery import RecoveryAction
-from daruma.state.result import TaskResult
+from daruma.state.result import Structured, TaskResult
 from daruma.state.savepoint import Drifted, Savepoint, append_savepoints, reduce_drifted
 from daruma.state.serializer import DeltaSnapshot
 from daruma.state.steps import Compaction, Crowded, Overrun, Step, append_steps
@@ -46,6 +47,9 @@ from daruma.state.verification import Verification
 
 V = TypeVar("V", bound=list[Any])
 
+FEW: Final = 64
+"""Writes that are not worth a whole copy when a task begins."""
+
 
 class GrowingDelta(DeltaChannel[V], Generic[V]):
     """Keeps each write, and a whole copy after as many writes as half of what there is.
@@ -53,7 +57,9 @@ class GrowingDelta(DeltaChannel[V], Generic[V]):
     LangGraph's own keeps one after every so many writes, so that those of a thread of 1,000 steps
     take several times its history. This one's take twice of it at most, however long it is. The
     first copy comes after ``snapshot_frequency`` writes: until then each step keeps what is new,
-    and reading takes some 0.05 ms for each write, a third of which a copy would take, too.
+    and reading takes some 0.05 ms for each write, a third of which a copy would take, too. A task
+    begins with reading: there, copies come after a quarter of what there is, so that the hundredth
+    task of a thread costs little more than its first.
     """
 
     __slots__ = ("_least",)
@@ -64,7 +70,8 @@ class GrowingDelta(DeltaChannel[V], Generic[V]):
     def snapshot_frequency(self) -> int:
         """How many writes since the last copy make LangGraph keep one."""
         kept = len(self.value) if self.is_available() else 0
-        return max(self._least, (kept + 1) // self._part)
+        usual = max(self._least, (kept + 1) // self._part)
+        return min(usual, max(FEW, kept // 4)) if kept and begins_task(self.value) else usual
 
     @snapshot_frequency.setter
     def snapshot_frequency(self, least: int) -> None:
@@ -79,6 +86,13 @@ class GrowingDelta(DeltaChannel[V], Generic[V]):
         new = super().from_checkpoint(checkpoint)
         new._least = self._least
         return new
+
+
+def begins_task(values: Sequence[object]) -> bool:
+    """Whether the last of a thread's messages is a request, or the last step its task's first."""
+    if isinstance(values[-1], Step):
+        return len(values) > 1 and values[-1].task_id != getattr(values[-2], "task_id", None)
+    return isinstance(values[-1], HumanMessage)
 
 
 class RareDelta(GrowingDelta[V]):
@@ -116,11 +130,13 @@ class State:
     what recovery is working on: the code of a task is that of the first failure (EM-04). ``action``
     is what recovery would do about it and a person has to agree to. ``overrun`` is the budget that
     is spent, until that is settled. ``drifted`` are the files that changed behind the thread's
-    back, in this task. ``compaction`` says how the history is shown, ``crowded`` which request is
+    back, in this task. ``allowances`` are what a person has said yes to for calls to come on the
+    thread. ``compaction`` says how the history is shown, ``crowded`` which request is
     too large as it stands. ``recalled`` are the memories that fitted the task, ``lessons`` what
-    earlier ones have taught. ``clarification`` is the last question that a turn ended with;
-    ``continuity`` whether the message at hand goes on with it, or a snapshot of an older form that
-    intake has yet to read.
+    earlier ones have taught, ``instructions`` what the repository says. ``clarification`` is the
+    last question that a turn ended with; ``continuity`` whether the message at hand goes on with
+    it, or a snapshot of an older form that intake has yet to read. ``structured`` is the structure
+    that the answer is to have, None where none was asked for.
     """
 
     messages: MessagesChannel = field(default_factory=list)
@@ -134,6 +150,7 @@ class State:
     compaction: Compaction | None = None
     crowded: Crowded | None = None
     calls: Annotated[tuple[ToolTask, ...], reduce_calls] = ()
+    allowances: tuple[Allowance, ...] = ()
     continuity: ContinuityChannel = None
     clarification: Clarification | None = None
     reports: Annotated[tuple[Report, ...], reduce_reports] = ()
@@ -145,6 +162,8 @@ class State:
     error: EmergencyError | None = None
     recalled: Recalled | None = None
     lessons: Lessons | None = None
+    instructions: Instructions | None = None
+    structured: Structured | None = None
     result: Result = None
 
     @property
@@ -165,6 +184,7 @@ class Update(TypedDict, total=False):
     compaction: Compaction | None
     crowded: Crowded | None
     calls: tuple[ToolTask, ...] | ToolTask
+    allowances: tuple[Allowance, ...]
     continuity: Continuity | None
     clarification: Clarification | None
     reports: tuple[Report, ...] | Report
@@ -176,6 +196,8 @@ class Update(TypedDict, total=False):
     error: EmergencyError | None
     recalled: Recalled | None
     lessons: Lessons | None
+    instructions: Instructions | None
+    structured: Structured | None
     result: TaskResult | None
 
 

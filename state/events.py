@@ -228,11 +228,13 @@ class ApprovalCompleted(Event):
     """What was decided on one call of an ``approval_request``.
 
     ``decision`` is approve, deny or edit; void for one that was made about what has changed since.
+    ``by`` is the id of the yes that a person gave before, if nobody was asked this time.
     """
 
     type: ClassVar[str] = "approval_completed"
     approval_id: str
     decision: str
+    by: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

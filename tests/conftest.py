@@ -28,10 +28,13 @@ TEMPLATE = "daruma_template"
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Use the cores for the whole suite. A part of it is soon done, and ``-s`` is seen in one."""
+    """Use one process more than cores for the whole suite, since many tests wait.
+
+    A part of it is soon done, and ``-s`` is seen in one.
+    """
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     watched = config.getoption("capture") == "no"
-    return min(os.cpu_count() or 1, 8) if whole and not watched else 0
+    return min((os.cpu_count() or 1) + 1, 8) if whole and not watched else 0
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
@@ -39,7 +42,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of a ``sampled(n)`` test, n cases by a fixed lot are tried; the others are long."""
     cases = defaultdict(list)
     for item in items:
-        if mark := item.get_closest_marker("sampled"):
+        mark = item.get_closest_marker("sampled")
+        if mark and not item.get_closest_marker("long"):
             cases[item.nodeid.partition("[")[0], mark.args[0]].append(item)
     for (test, most), of_test in cases.items():
         drawn = random.Random(test).sample(of_test, min(most, len(of_test)))  # noqa: S311

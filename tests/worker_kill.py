@@ -140,7 +140,7 @@ def killed(url: str, file: Path, threads: int, dies_at: int) -> Round:
                 told.add(line)
             for line in lines(other):
                 told.add(line)
-                if told >= {f"thread {name!r}: completed" for name in names}:
+                if told >= {f"thread {name!r}: completed, not checked" for name in names}:
                     break
             other.terminate()
             other.wait()

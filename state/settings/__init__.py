@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ModelOptions,
         ModelPrice,
         Notify,
+        ProjectInstructions,
         PromptPiece,
         Recovery,
         Requests,
@@ -68,8 +69,8 @@ else:
             "_reference": "PAGE SCHEMA render_page settings_schema values_in_force",
             "_sections": (
                 "EmergencyRule Evolution FallbackChain HookCommand HookPoint LLM Memory "
-                "ModelOptions ModelPrice Notify PromptPiece Recovery Requests RoleOptions Skills "
-                "Spendable Team"
+                "ModelOptions ModelPrice Notify ProjectInstructions PromptPiece Recovery Requests "
+                "RoleOptions Skills Spendable Team"
             ),
             "_settings": ("Sandbox Settings"),
             "_sources": "SETTINGS_FILE SettingsFile merge_settings",
@@ -99,6 +100,7 @@ __all__ = [
     "Notify",
     "PolicyKey",
     "PolicyRule",
+    "ProjectInstructions",
     "PromptPiece",
     "Recovery",
     "Requests",

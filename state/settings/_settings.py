@@ -15,6 +15,7 @@ from daruma.state.settings._sections import (
     HookPoint,
     Memory,
     Notify,
+    ProjectInstructions,
     PromptPiece,
     Section,
     Skills,
@@ -113,6 +114,7 @@ class Settings(Section):
     tools: Tools = Tools()
     memory: Memory = Memory()
     skills: Skills = Skills()
+    instructions: ProjectInstructions = ProjectInstructions()
     prompts: dict[str, PromptPiece] = Field(
         default={}, description="Named pieces that are added to the prompts, each at its place."
     )

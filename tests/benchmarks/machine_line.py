@@ -2,7 +2,7 @@
 
 import os
 import platform
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 _NAMED: Final = (
@@ -16,6 +16,13 @@ _NAMED: Final = (
 
 def machine_line() -> str:
     """Return versions, processors and how busy these were in the last minute."""
-    versions = ", ".join(f"{name} {version(name)}" for name in _NAMED)
+    versions = ", ".join(f"{name} {_version(name)}" for name in _NAMED)
     cores, busy = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     return f"Python {platform.python_version()}, {versions}; {cores} cores, load {busy:.1f}"
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"

