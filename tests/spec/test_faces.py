@@ -464,6 +464,7 @@ def test_commands_that_only_read_import_no_engine(daruma: Daruma) -> None:
         "settings",
         "doctor",
         "threads",
+        "inbox",
         *map("show {}".format, ("done", "waits")),
     ]
     code = code.replace("COMMANDS", repr(commands))
