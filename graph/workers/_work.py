@@ -241,12 +241,15 @@ class _Serving:
             await adrain_place(self._tasks.database)  # what has ended becomes a job by that
 
     async def for_ever(self) -> None:
-        pause = _PAUSE
+        pause, task = _PAUSE, asyncio.current_task()
+        cancelled = task.cancelling() if task else 0
         while True:
             worker, before = self._worker(wait=True), self._carried_out
             with suppress(ConnectorException):
                 await self._say_ended()
                 await worker.run()  # comes back only where a part of it has failed
+            if task and task.cancelling() > cancelled:  # what failed has hidden it
+                raise asyncio.CancelledError
             if worker.worker_id is not None:
                 self._left.add(worker.worker_id)
             pause = _PAUSE if before < self._carried_out else min(2 * pause, _LONGEST_PAUSE)

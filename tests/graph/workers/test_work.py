@@ -288,6 +288,29 @@ async def test_a_worker_waits_for_a_database_that_is_lost(
                 await lines.until("'after': completed")
 
 
+@pytest.mark.parametrize("moment", ["as it is lost", "while it is looked for"])
+async def test_a_worker_ends_while_the_database_is_lost(postgres_url: str, moment: str) -> None:
+    """DU-07: being asked once is enough, whatever it was doing about the outage."""
+    pace = Pace(heartbeat=0.1, poll=0.1, connect=0.3, first_wait=0.1)
+    with fault_proxy(postgres_url) as proxy:
+        async with aopen_postgres(proxy.url, outage_seconds=0) as pg:
+            graph = graph_on(pg)
+            await asubmit(pg, ASKED, "t")
+            with WorkerLines.heard() as lines:
+                worker = asyncio.create_task(awork(graph, pace=pace))
+                await lines.until("'t': completed")
+                proxy.refuse()
+                if moment == "while it is looked for":
+                    await lines.until("the database was lost")
+                    proxy.faulted.clear()
+                    await asyncio.to_thread(proxy.faulted.wait)
+                worker.cancel()
+                ended, _ = await asyncio.wait([worker], timeout=10)
+
+    assert ended
+    assert worker.cancelled()
+
+
 async def test_a_worker_begins_once_the_database_is_there(postgres_url: str) -> None:
     """DU-04: it waits for one; where it is not to wait, it says so in one line."""
     pace = Pace(heartbeat=0.1, poll=0.1, connect=0.3, first_wait=0.1)
