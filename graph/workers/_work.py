@@ -28,10 +28,10 @@ from daruma.graph.workers._engine import (
     Worker,
 )
 from daruma.graph.workers._execution import always
-from daruma.graph.workers._queue import make_queue, rescue
+from daruma.graph.workers._queue import LOG, make_queue, rescue
 from daruma.graph.workers._queue import queue as put
 from daruma.graph.workers._submission import Pace, Submission, reader_on, shared_database
-from daruma.graph.workers._tasks import LOG, Tasks
+from daruma.graph.workers._tasks import Tasks
 from daruma.state.errors import StorageUnavailable
 
 # --- Having a thread run by a worker: checked here and now, carried out there and then.
@@ -146,6 +146,7 @@ async def serve(tasks: Tasks, *, concurrency: int, wait: bool) -> None:
     """Carry out what comes on the queue of these tasks."""
     async with AsyncExitStack() as stack:
         app = await _begun(tasks, stack, wait=wait)
+        LOG.info(f"ready, on {tasks.database.patience.place}: {concurrency} at once")
         serving = _Serving(app, tasks, concurrency)
         await (serving.for_ever() if wait else serving.what_is_there())
 
