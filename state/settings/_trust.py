@@ -45,10 +45,8 @@ class UntrustedSettings(SettingsError):
         place = path.parent if path.name == SETTINGS_FILE else path
         what = f"{path} is not trusted, and would change {name_changes(changes)}"
         if part is not None:
-            how = (
-                "is not trusted" if _record_of(part) is None else "was changed since it was trusted"
-            )
-            what = f"{part} {how} ({self.keys[0]} of {path.name} names it)"
+            how = "was changed since it was" if _record_of(part) else "is not"
+            what = f"{part} {how} trusted ({self.keys[0]} of {path.name} names it)"
         super().__init__(f"{what}: look at it, then `daruma trust {shlex.quote(str(place))}`")
 
 
