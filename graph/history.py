@@ -80,7 +80,9 @@ def fork_of(
 
     ``history`` is the thread's, newest first. A model call is made again, a denied approval is
     asked for again, a call that ran and failed runs again, its siblings do not. A task whose budget
-    was spent goes on under the budgets of ``settings``, from the time ``at``. Raises :class:`NothingToReopen`.
+    was spent goes on under the budgets of ``settings``, from the time ``at``.
+
+    Raises :class:`NothingToReopen`.
     """
     known = list(history)
     if not known:

@@ -182,8 +182,13 @@ async def _model(
 
 
 def _key(llm: LLM) -> Iterator[Finding]:
-    with suppress(ModelUnavailable):  # said already
-        keys, found = key_variables(full_name(llm.model or "openai:NAME", llm.model_aliases))
+    names = (llm.model or "openai:NAME", llm.auxiliary_model, *llm.fallback_models)
+    known = dict[tuple[str, ...], tuple[str, ...]]()
+    for name in filter(None, names):
+        with suppress(ModelUnavailable):  # said already
+            keys, found = key_variables(full_name(name, llm.model_aliases))
+            known[keys] = found
+    for keys, found in known.items():
         address = " and OPENAI_BASE_URL is set" if os.environ.get("OPENAI_BASE_URL") else ""
         address = address if "OPENAI_API_KEY" in keys else ""
         if found:

@@ -293,6 +293,18 @@ def test_the_doctor_tells_of_a_wrong_address(daruma: Daruma, url: str, expected:
     assert found["key"]["text"].startswith("OPENAI_API_KEY is not set (OPENAI_KEY is: was it me")
 
 
+def test_the_doctor_names_the_keys_of_all_models(daruma: Daruma) -> None:
+    """Each once; a fallback is of no use without its own."""
+    daruma.setenv("OPENAI_API_KEY", "sk-very-secret")
+    daruma.setenv("DARUMA_LLM__MODEL", "openai:test")
+    daruma.setenv("DARUMA_LLM__FALLBACK_MODELS", '["anthropic:test", "openai:other"]')
+
+    said = daruma("doctor").out
+
+    assert said.count("OPENAI_API_KEY is set") == 1
+    assert said.count("  ANTHROPIC_API_KEY is not set") == 1
+
+
 def test_the_doctor_fails_when_something_essential_is_missing(daruma: Daruma) -> None:
     """Without a database nothing can run: exit code 1, and the remedy in its line."""
     daruma.setenv("DARUMA_POSTGRES_URL", NOBODY)
