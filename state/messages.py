@@ -234,6 +234,20 @@ _NOT_BY_THE_MODEL = frozenset(
 )
 
 
+REASONING: Final = "reasoning_content"
+"""Where an answer holds what its model thought, beside its text: the name that servers give it."""
+
+
+def reasoning_of(message: AIMessage) -> str:
+    """Return what a model thought before an answer, as far as its provider shows it."""
+    parts = message.content if isinstance(message.content, list) else ()
+    blocks = [
+        part.get("thinking") or part.get("reasoning") for part in parts if isinstance(part, dict)
+    ]
+    held = (message.additional_kwargs.get(REASONING), *blocks)
+    return "\n\n".join(each for each in held if isinstance(each, str) and each.strip())
+
+
 def cut_off_reason(message: AIMessage) -> str:
     """Return why an answer was ended by a limit or a filter; empty if by the model itself."""
     said = (str(message.response_metadata.get(key)) for key in END_REASON_KEYS)

@@ -13,8 +13,8 @@ class Reply:
     """An answer. A call is `{"name": ..., "arguments": text or JSON}`, with an `id` if it matters.
 
     `usage` is (prompt, completion) in tokens; by default four characters make one, and some servers
-    leave it untold. `refusal` is said in the place of a text; an answer with `no_choices` holds
-    nothing at all.
+    leave it untold. `refusal` is said in the place of a text, `reasoning` before it, as servers
+    beside OpenAI's do; an answer with `no_choices` holds nothing at all.
     """
 
     text: str = ""
@@ -22,6 +22,7 @@ class Reply:
     finish_reason: str | None = None
     usage: tuple[int, int] | Literal["untold"] | None = None
     refusal: str | None = None
+    reasoning: str = ""
     no_choices: bool = False
 
 
@@ -30,6 +31,7 @@ def completion(reply: Reply, request: Json) -> Json:
     message = {"role": "assistant", "content": reply.text or None, "refusal": reply.refusal} | (
         {"tool_calls": _calls(reply)} if reply.calls else {}
     )
+    message |= {"reasoning_content": reply.reasoning} if reply.reasoning else {}
     choice = {"index": 0, "message": message, "finish_reason": _finish_reason(reply)}
     choices = [] if reply.no_choices else [choice]
     head = _head("chat.completion", request)
@@ -40,6 +42,7 @@ def chunks(reply: Reply, request: Json) -> list[Json]:
     """A stream's events: role, text and each call in two halves, finish, usage if asked for."""
     half = len(reply.text) // 2
     deltas: list[Json] = [{"role": "assistant", "content": ""}]
+    deltas += [{"reasoning_content": word} for word in reply.reasoning.partition(" ") if word]
     deltas += [{"content": text} for text in (reply.text[:half], reply.text[half:]) if text]
     deltas += [{"refusal": reply.refusal}] if reply.refusal else []
     deltas += [delta for index, call in enumerate(_calls(reply)) for delta in _halves(index, call)]

@@ -90,6 +90,8 @@ def moment_lines(moment: Moment, start: float = 0.0) -> Iterator[Line]:
     said = beginning(moment.detail, OUTPUT_LINES) if words else one_line(moment.title, 300)
     mark: Mark = "words" if words and moment.ok is not False else _MARKS[moment.ok]
     yield Line(mark, f"{at}  {who}{said}", _tail(moment))
+    if moment.reasoning:
+        yield Line("same", f"reasoning: {one_line(moment.reasoning, 150)}")
     if moment.ok is False and moment.output.strip():
         yield from (Line("same", line) for line in _ending(moment.output))
     yield from _diff(moment.diff.splitlines())

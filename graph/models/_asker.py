@@ -33,7 +33,7 @@ from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.settings import Requests
 from daruma.state.text import storable_text
 from daruma.state.usage import Attempt, Failover, Role, Usage, sound_usage
-from daruma.tools.calls import Tool, storable_answer
+from daruma.tools.calls import Tool, storable_answer, with_reasoning_apart
 from daruma.tools.context import Answer, Sampling
 from daruma.tools.text import without_keys
 from daruma.tools.tokens import ESTIMATE
@@ -507,7 +507,7 @@ class Asker:
             message = await answer_within(min(this.limits.seconds, this.seconds_left), sent)
         if not isinstance(message, AIMessage):
             raise BrokenAnswer(f"the answer is no message of a model, but {type(message).__name__}")
-        message = storable_answer(message)
+        message = with_reasoning_apart(storable_answer(message))
         try:
             check_whole(message, model)
         except BrokenAnswer:  # it can not be used, and was charged for

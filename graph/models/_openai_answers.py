@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from typing_extensions import override
 
 from daruma.graph.models._event_loops import model_on_any_loop, with_client_per_loop
 from daruma.graph.models._faults import BrokenAnswer
 from daruma.graph.models._providers import arguments_of, openai_key, openai_url
+from daruma.state.messages import REASONING
 from daruma.state.settings import ModelOptions, Requests
 from daruma.state.usage import sound_usage
 from daruma.tools.calls import keep_sent_calls
@@ -76,13 +77,20 @@ class HearingCalls(BaseChatOpenAI):
             for call in (choice.get("message") or {}).get("tool_calls") or ():
                 function = call.get("function") or {}
                 function["arguments"] = _readable(function.get("arguments"))
-        return super()._create_chat_result(plain, generation_info)
+        result = super()._create_chat_result(plain, generation_info)
+        for choice, made in zip(plain.get("choices") or (), result.generations, strict=False):
+            _keep_reasoning(choice.get("message"), made.message)
+        return result
 
     @override
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], *args: Any
     ) -> ChatGenerationChunk | None:
-        return super()._convert_chunk_to_generation_chunk(_sound(chunk, self, part=True), *args)
+        chunk = _sound(chunk, self, part=True)
+        made = super()._convert_chunk_to_generation_chunk(chunk, *args)
+        if made and (choices := chunk.get("choices")):
+            _keep_reasoning(choices[0].get("delta"), made.message)
+        return made
 
     @override
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
@@ -95,6 +103,14 @@ class HearingCalls(BaseChatOpenAI):
             yield chunk
         for chunk in heard.unread():
             yield chunk
+
+
+def _keep_reasoning(sent: Any, message: BaseMessage) -> None:
+    """Keep what servers beside OpenAI send of a model's thoughts, which LangChain leaves out."""
+    sent = sent if isinstance(sent, Mapping) else {}
+    said = sent.get("reasoning_content") or sent.get("reasoning")
+    if isinstance(said, str) and said:
+        message.additional_kwargs[REASONING] = said
 
 
 @cache

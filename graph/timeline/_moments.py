@@ -154,6 +154,7 @@ class Moment:
     None where nothing could fail, or where it is not known yet. ``phase`` and ``task`` are ids,
     ``member`` is the phase whose team member it was. ``tokens`` were read and written by ``model``.
     ``note`` is what else a reader must know, on one line. ``diff`` is a unified diff.
+    ``reasoning`` is what a model thought before its answer, where its provider shows it.
     """
 
     kind: Kind
@@ -173,6 +174,7 @@ class Moment:
     usd: float | None = None
     note: str = ""
     diff: str = ""
+    reasoning: str = ""
 
 
 # --- What a history tells: requests, calls with their results, and what was said between them.

@@ -46,7 +46,7 @@ from daruma.graph.timeline._record import (
     walk_moments,
 )
 from daruma.graph.timeline._walk import Visit, edges_walked, nodes_walked
-from daruma.state.messages import is_request
+from daruma.state.messages import is_request, reasoning_of
 from daruma.state.plan import Plan
 from daruma.state.result import NOT_CHECKED, TaskResult, headline_of
 from daruma.state.savepoint import Savepoint
@@ -102,7 +102,8 @@ class SaidAndDone:
             return  # a call stands with the answer that asked for it
         member = self._record.member
         said = message.text if message else ""
-        moment = replace(step_moment(step, said), member=member)
+        thought = reasoning_of(message) if isinstance(message, AIMessage) else ""
+        moment = replace(step_moment(step, said), member=member, reasoning=thought)
         if step.kind == "verify" and (found := self._during(step.at, "verification")):
             for each in check_moments(found, step.at):
                 phase = step.phase_id or ""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields
+from itertools import pairwise
 from typing import Any, get_type_hints
 
 import pytest
@@ -26,6 +27,7 @@ from tests.parts import (
 )
 
 from daruma.state.channels import (
+    FIRST_COPY,
     GrowingDelta,
     RareDelta,
     State,
@@ -42,15 +44,16 @@ from daruma.state.steps import Step, append_steps
 # --- A channel that grows keeps what is new, and whole copies ever more rarely (DU-08).
 
 GROWING: Any = GrowingDelta(append_steps, list)
+MESSAGES: Any = GrowingDelta(append_steps, list, snapshot_frequency=FIRST_COPY)
 RARE: Any = RareDelta(append_steps, list, snapshot_frequency=1)
 
 
-def copies(writes: int, made: Any = GROWING) -> list[int]:
+def copies(writes: int, made: Any = GROWING, of_task: int = 10_000) -> list[int]:
     """Of how many items the whole copies are that LangGraph keeps of a channel."""
     channel = made.from_checkpoint([])
     counters, kept = (0, 0), []
-    for _ in range(writes):
-        channel.update([[Step(kind="think", task_id="t")]])
+    for number in range(writes):
+        channel.update([[Step(kind="think", task_id=f"t/{number // of_task}")]])
         counters = (counters[0] + 1, counters[1] + 1)
         if delta_channels_to_snapshot({"steps": channel}, {"steps": counters}, {"steps": "1"}):
             kept.append(len(channel.get()))
@@ -63,6 +66,16 @@ def test_whole_copies_come_each_time_the_history_has_doubled() -> None:
     assert copies(3500) == [100, 200, 400, 800, 1600, 3200]
     assert sum(copies(3500)) < 2 * 3500
     assert copies(99) == []
+
+
+def test_of_many_tasks_there_are_more_copies_so_that_a_new_one_has_little_to_read() -> None:
+    """DU-08: when a task begins at most a quarter of the thread is read from writes."""
+    kept = copies(3500, MESSAGES, of_task=5)
+
+    assert all(more - few <= max(70, more // 4 + 5) for few, more in pairwise([0, *kept]))
+    assert all(each % 5 == 1 for each in kept)
+    assert sum(kept) < 6 * 3500
+    assert copies(2499, MESSAGES) == []
 
 
 def test_what_is_seldom_written_is_copied_at_once_while_it_is_little() -> None:

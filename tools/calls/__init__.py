@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         keep_sent_calls,
         storable_answer,
         unusable_answer,
+        with_reasoning_apart,
     )
     from daruma.tools.calls._approvals import (
         OpenApproval,
@@ -62,7 +63,8 @@ else:
     __getattr__ = open_late(
         __name__,
         {
-            "_answers": "audit_answer calls_of keep_sent_calls storable_answer unusable_answer",
+            "_answers": "audit_answer calls_of keep_sent_calls storable_answer "
+            "unusable_answer with_reasoning_apart",
             "_approvals": (
                 "OpenApproval apply_decision blocking_denial check_permission "
                 "commands_refusal denial_text open_approvals policy_refusal void_approval"
@@ -138,5 +140,6 @@ __all__ = [
     "unusable_answer",
     "void_approval",
     "with_faults",
+    "with_reasoning_apart",
     "wrap_tool",
 ]

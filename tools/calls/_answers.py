@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 
 from daruma.state.calls import ToolTask
 from daruma.state.failure import Failure
-from daruma.state.messages import cut_off_reason
+from daruma.state.messages import REASONING, cut_off_reason
 from daruma.state.steps import (
     MAX_NAMES,
     SAMPLE,
@@ -211,6 +211,27 @@ def storable_answer(message: AIMessage) -> AIMessage:
     }
     same = all(getattr(message, name) == value for name, value in changes.items())
     return message if same else message.model_copy(update=changes)
+
+
+def with_reasoning_apart(message: AIMessage) -> AIMessage:
+    """Return an answer without what its model thought in ``<think>`` tags: that stands beside it.
+
+    A server's template may have opened the first one; one that is not closed holds all there is.
+    """
+    rest, thoughts = message.content, list[str]()
+    if not isinstance(rest, str):
+        return message
+    if "<think>" not in rest and "\n</think>\n" in rest:
+        rest = f"<think>{rest}"
+    while rest.lstrip().startswith("<think>"):
+        thought, _, rest = rest.lstrip().removeprefix("<think>").partition("</think>")
+        thoughts.append(thought.strip())
+    if not thoughts:
+        return message
+    more = message.additional_kwargs
+    reasoning = "\n\n".join(each for each in (more.get(REASONING), *thoughts) if each)
+    changes = {"content": rest.strip(), "additional_kwargs": {**more, REASONING: reasoning}}
+    return message.model_copy(update=changes)
 
 
 _COUNTS: Final = ("input_tokens", "output_tokens", "total_tokens")

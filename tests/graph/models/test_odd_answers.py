@@ -1,14 +1,18 @@
 """Answers with status 200 that are odd, or none: through the real client, whole and streamed."""
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from tests.failing_models import Asking, passed_in, serving, streaming
 from tests.openai_answers import Reply, chunks, completion
 from tests.openai_server import Fault
+from tests.spec.face import RecordingModel
 
+from daruma import build_graph
+from daruma.state.messages import reasoning_of
 from daruma.state.text import unstorable_part
 from daruma.state.usage import sound_usage
 from daruma.tools.calls import storable_answer, unusable_answer
@@ -177,3 +181,51 @@ def test_an_answer_of_nothing_is_told_with_what_to_do(message: AIMessage, said: 
     assert found is not None
     assert found.message.startswith(said)
     assert "llm.model" in found.message
+
+
+LOOK: Final = {"name": "look", "arguments": {}}
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("reply", "text", "reasoning"),
+    [
+        (Reply("Done.", reasoning="I see it."), "Done.", "I see it."),
+        (Reply("<think>\nI see it.\n</think>\n\nDone."), "Done.", "I see it."),
+        (Reply("<think>I</think><think>see</think>Done."), "Done.", "I\n\nsee"),
+        (Reply("<think></think>Done."), "Done.", ""),
+        (Reply("I see it.\n</think>\n\nDone."), "Done.", "I see it."),
+        (Reply("<think>I see"), "", "I see"),
+        (Reply("<think>I look.</think>", calls=[LOOK]), "", "I look."),
+        (Reply("It ends with `</think>`."), "It ends with `</think>`.", ""),
+        (Reply("Write <think>x</think>."), "Write <think>x</think>.", ""),
+    ],
+    ids=str,
+)
+async def test_what_a_model_thought_stands_beside_its_answer(
+    way: Any, reply: Reply, text: str, reasoning: str
+) -> None:
+    """In a field of its own, or in tags; a template may have opened the first one."""
+    with serving(reply) as asking:
+        given = await asking.ask(asking.asker(way(asking.server.url), fallbacks=()))
+
+    assert (given.message.text, reasoning_of(given.message)) == (text, reasoning)
+    assert [call["name"] for call in given.message.tool_calls] == [
+        each["name"] for each in reply.calls
+    ]
+
+
+async def test_what_a_model_thought_is_shown_and_is_no_part_of_the_result() -> None:
+    """Nor is it asked for again: the next request holds the answers alone."""
+    model = RecordingModel(script=[{"say": "<think>A plan.</think>One."}, {"say": "Two."}])
+    graph = build_graph(model, checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "t"}}
+    first = await graph.ainvoke({"messages": [("user", "A")]}, thread)
+    await graph.ainvoke({"messages": [("user", "B")]}, thread)
+    timeline = await graph.atimeline(thread)
+
+    assert first["result"].output == "One."
+    assert [each.reasoning for each in timeline.moments if each.kind == "model"] == ["A plan.", ""]
+    assert "A plan." in timeline.page()
+    assert "One." in model.requests[1].text
+    assert "A plan." not in model.requests[1].text
