@@ -52,8 +52,15 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
     if known is None:
         gone = await outcome_without_tool(call, context.journal)
         context.emit(ToolStarted(call_id=call.id, tool=call.name, summary=summary(call)))
-        told = {"ok": gone.status == "done", "seconds": 0.0, "output": gone.text[:2000]}
-        context.emit(ToolCompleted(call_id=call.id, tool=call.name, **told))
+        context.emit(
+            ToolCompleted(
+                call_id=call.id,
+                tool=call.name,
+                ok=gone.status == "done",
+                seconds=0.0,
+                output=gone.text[:2000],
+            )
+        )
         return _result_update(call, gone)
 
     async def work(key: str) -> Outcome:
