@@ -140,6 +140,7 @@ _PLACES: Final[dict[str, tuple[float, float]]] = {
     "recovery": (640, 560),
     "consult": (790, 560),
     "rollback": (115, 600),
+    "structure": (410, 622),
     "emergency": (600, 690),
     "finish": (330, 710),
     "hold": (115, 710),

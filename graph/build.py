@@ -58,6 +58,7 @@ from daruma.tools.commands_tool import COMMAND_TOOLS
 from daruma.tools.editor_tool import EDITOR_TOOLS
 from daruma.tools.knowledge import KNOWLEDGE_TOOLS
 from daruma.tools.memory import MEMORY_TOOLS
+from daruma.tools.response_format import ResponseFormat
 from daruma.tools.skills import SKILL_TOOLS
 from daruma.tools.text import mask_keys
 from daruma.tools.verification import CHECK_TOOLS
@@ -234,6 +235,14 @@ def refuse_strangers(
     )
 
 
+def response_format_of(given: object) -> ResponseFormat | None:
+    """Return the form of answers that is meant (FA-10). Raises :class:`PartRefused`."""
+    try:
+        return None if given is None else ResponseFormat.of(given)
+    except ValueError as error:
+        raise PartRefused(f"response_format {error}") from None
+
+
 def _kind(given: object) -> str:
     if isinstance(given, type):
         return f"the class {given.__name__}"
@@ -269,6 +278,7 @@ def build_graph(
     *,
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
+    response_format: type | dict[str, Any] | None = None,
 ) -> Machine:
     """Build the machine as a compiled LangGraph graph (FA-01).
 
@@ -278,6 +288,8 @@ def build_graph(
     be a dict; None reads ``daruma.yaml`` and ``DARUMA_*``. ``persistence`` is what
     ``open_postgres`` yields, with its checkpointer and its store; a checkpointer and a store of
     one's own go in their place.
+    ``response_format`` is the structure of answers: a Pydantic class, a dataclass, a TypedDict or a
+    JSON schema; ``result.structured`` is then an instance, or a dict (FA-10).
     As a node of another graph it takes that one's; ``checkpointer=True`` then keeps a thread of its
     own there from turn to turn (FA-08).
 
@@ -297,12 +309,13 @@ def build_graph(
         saver_on_any_loop(strict_saver(given)) if isinstance(given, BaseCheckpointSaver) else given
     )
     store = persistence.store if persistence and store is None else store
-    contexts = Contexts(model, Registry(SHIPPED_TOOLS, tools), settings, store)
+    form = response_format_of(response_format)
+    contexts = Contexts(model, Registry(SHIPPED_TOOLS, tools), settings, store, form)
     compiled = builder(contexts).compile(checkpointer=saver, store=store, name="daruma")
     run_quietly(compiled, TABLE)
     member = cache(partial(member_of, contexts))
     evolution = Evolution(partial(ask_under, contexts))
-    return Machine.of(compiled, settings, contexts.check, member, evolution)
+    return Machine.of(compiled, settings, contexts.check, member, evolution, form)
 
 
 def ask_under(contexts: Contexts, settings: Settings) -> AskText:

@@ -143,6 +143,7 @@ _ENDINGS: frozenset[Code] = frozenset(
         "approval_denied",
         "rollback_failed",
         "budget_exceeded",
+        "structured_output_invalid",
     }
 )
 """What a task ends with by its own rules: a result under any settings."""

@@ -98,7 +98,12 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
     "member": (routes.after_member, {"reported": "merge"}),
     "merge": (
         routes.after_merge,
-        {"next": "begin", "completed": "finish", "failed": "emergency"},
+        {
+            "next": "begin",
+            "completed": "finish",
+            "unstructured": "structure",
+            "failed": "emergency",
+        },
     ),
     "main": (
         routes.after_main,
@@ -165,13 +170,24 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
             "reflectable": "reflect",
             "checkable": "verify",
             "recoverable": "recovery",
+            "structurable": "structure",
             "stopped": "settle",
             "hopeless": "emergency",
         },
     ),
     "settle": (
         routes.after_settle,
-        {"next": "begin", "undone": "rollback", "completed": "finish", "failed": "emergency"},
+        {
+            "next": "begin",
+            "undone": "rollback",
+            "completed": "finish",
+            "unstructured": "structure",
+            "failed": "emergency",
+        },
+    ),
+    "structure": (
+        routes.after_structure,
+        {"structured": "finish", "again": "structure", "failed": "emergency", "spent": "pause"},
     ),
     "rollback": (
         routes.after_rollback,
@@ -209,7 +225,7 @@ A tool's leads where its siblings go, so that all calls join.
 """
 
 
-NOT_A_MEMBERS = ("intake", "plan", "spec_review", "begin", "member", "merge")
+NOT_A_MEMBERS = ("intake", "plan", "spec_review", "begin", "member", "merge", "structure")
 """What only the task itself goes through, not a member of its team."""
 
 

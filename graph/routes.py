@@ -12,10 +12,10 @@ from daruma.state.calls import is_open, with_status
 from daruma.state.channels import State
 from daruma.state.mode import KEEP_WORKING
 from daruma.state.outcome import gave_up_asking, waits, work_status
-from daruma.state.plan import Plan
 from daruma.state.recovery import DONE
 from daruma.state.steps import Asking, Paying
 
+Onward = Literal["next", "completed", "unstructured", "failed"]
 Recovered = Literal[
     "retried",
     "replanned",
@@ -28,14 +28,14 @@ Recovered = Literal[
     "hopeless",
 ]
 
-_PAID: dict[
-    Paying, Literal["answerable", "plannable", "reflectable", "checkable", "recoverable"]
-] = {
+Paid = Literal["answerable", "plannable", "reflectable", "checkable", "recoverable", "structurable"]
+_PAID: dict[Paying, Paid] = {
     "main": "answerable",
     "plan": "plannable",
     "reflect": "reflectable",
     "verify": "checkable",
     "recovery": "recoverable",
+    "structure": "structurable",
 }
 _NOW: dict[Asking, Literal["answerable", "plannable", "reflectable"]] = {
     "main": "answerable",
@@ -83,8 +83,8 @@ def after_member(_: object) -> Literal["reported"]:
     return "reported"
 
 
-def after_merge(state: State) -> Literal["next", "completed", "failed"]:
-    return _onward(state.plan) if state.plan else "failed"
+def after_merge(state: State) -> Onward:
+    return _onward(state) if state.plan else "failed"
 
 
 def after_main(
@@ -180,11 +180,7 @@ def after_consult(state: State) -> Recovered:
     return "rechecked" if origin == "verify" and again else "retried"
 
 
-def after_pause(
-    state: State,
-) -> Literal[
-    "answerable", "plannable", "reflectable", "checkable", "recoverable", "stopped", "hopeless"
-]:
+def after_pause(state: State) -> Literal[Paid, "stopped", "hopeless"]:
     grant = state.steps[-1].grant if state.steps else None
     if grant and grant.steps:  # steps are what the model is to go on with
         if not grant.stopped:
@@ -194,22 +190,32 @@ def after_pause(
         return _PAID[grant.node if grant else "main"]
     if state.failure is None:
         return "checkable"
+    if grant.node == "structure":  # all phases are closed
+        return "hopeless"
     return "stopped" if state.plan or grant.node != "plan" else "hopeless"
 
 
-def after_settle(state: State) -> Literal["next", "undone", "completed", "failed"]:
+def after_settle(state: State) -> Literal[Onward, "undone"]:
     if state.plan is None:
-        return "completed" if work_status(state) == "completed" else "failed"
+        return _completed(state) if work_status(state) == "completed" else "failed"
     closed = state.plan.phase(state.plan.current)
     if closed and phases.to_undo(closed):
         return "undone"
-    return _onward(state.plan)
+    return _onward(state)
+
+
+def after_structure(state: State) -> Literal["structured", "again", "failed", "spent"]:
+    if state.overrun:
+        return "spent"
+    if state.failure:
+        return "failed"
+    return "again" if _completed(state) == "unstructured" else "structured"
 
 
 def after_rollback(state: State) -> Literal["next", "failed"]:
     if state.failure or state.plan is None:
         return "failed"
-    return "next" if _onward(state.plan) == "next" else "failed"
+    return "next" if _onward(state) == "next" else "failed"
 
 
 def after_emergency(_: State) -> Literal["stated"]:
@@ -223,7 +229,7 @@ def after_finish(state: State) -> Literal["ended", "held"]:
 def after_hold(state: State) -> Literal["again", "next", "failed"]:
     if state.failure or state.plan is None:
         return "again"
-    return "next" if _onward(state.plan) == "next" else "failed"
+    return "next" if _onward(state) == "next" else "failed"
 
 
 def _said(state: State) -> Literal["candidate", "completed", "final"]:
@@ -231,7 +237,13 @@ def _said(state: State) -> Literal["candidate", "completed", "final"]:
         return "candidate"
     # Without a plan there is no phase to close.
     ended = state.plan is None and work_status(state) == "completed"
-    return "completed" if ended else "final"
+    return "completed" if ended and _completed(state) == "completed" else "final"
+
+
+def _completed(state: State) -> Literal["completed", "unstructured"]:
+    """Tell whether completed work still lacks the structure that was asked for (FA-10)."""
+    wanted = state.structured
+    return "unstructured" if wanted and wanted.value is None else "completed"
 
 
 def is_checked_next(state: State) -> bool:
@@ -250,9 +262,10 @@ def _on_their_way(state: State) -> Literal["act", "gated", "answered"]:
     return "gated" if with_status(state.calls, "awaiting") else "answered"
 
 
-def _onward(plan: Plan) -> Literal["next", "completed", "failed"]:
-    if any(phase.outcome == "blocked" for phase in plan.phases):
+def _onward(state: State) -> Onward:
+    plan = state.plan
+    if plan is None or any(phase.outcome == "blocked" for phase in plan.phases):
         return "failed"
     if phases.ready(plan):
         return "next"
-    return "failed" if phases.first_failed(plan) else "completed"
+    return "failed" if phases.first_failed(plan) else _completed(state)

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from time import time
 from typing import Any, Self, TypeVar, cast
 
@@ -69,10 +70,12 @@ from daruma.graph.tracing import run_traced
 from daruma.state.channels import Input, Output, State
 from daruma.state.errors import DamagedState, DarumaError
 from daruma.state.messages import plain
+from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
 from daruma.tools.calls import McpServers, import_schema_checks
 from daruma.tools.files import aworkspace_locked
+from daruma.tools.response_format import ResponseFormat
 from daruma.tools.snapshots import Conflicts, Restored
 from daruma.tools.threads import in_thread
 
@@ -97,13 +100,15 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     checkpointer is durable step by step unless it asks for less. ``check`` raises what is wrong
     with a run's own settings, before anything is done. Where settings switch off what comes after a
     failure, a run raises (``errors.py``). ``evolution`` learns from ended tasks beside the runs; it
-    counts what became of them, and can be waited for.
+    counts what became of them, and can be waited for. ``response_format`` makes instances of
+    structured answers, where they leave the machine.
     """
 
     settings: Settings
     check: Callable[[Settings], None]
     member: Callable[[], MemberMachine]
     evolution: Evolution
+    response_format: ResponseFormat | None = None
     holds: bool = False
 
     @classmethod
@@ -114,11 +119,13 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         check: Callable[[Settings], None],
         member: Callable[[], MemberMachine] = no_members,
         evolution: Evolution | None = None,
+        response_format: ResponseFormat | None = None,
     ) -> Self:
         """Make the machine of a compiled graph."""
         machine = cls.__new__(cls)
         machine.__dict__.update(compiled.__dict__, settings=settings, check=check, member=member)
         machine.evolution = evolution or Evolution()
+        machine.response_format = response_format
         show_in_notebooks()
         return machine
 
@@ -162,7 +169,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
             own, config = await holder._past_damage(config)
             async with closing(own._parts(input, config, options)) as told:
                 async for part in told:
-                    yield part
+                    yield self._typed(part)
 
     async def _parts(
         self, given: Any, config: RunnableConfig | None, options: dict[str, Any]
@@ -200,6 +207,22 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
                                 async for part in told:
                                     yield part
                         failures.raise_end()
+
+    def _typed(self, part: Any) -> Any:
+        """Return what leaves the machine, with structured answers as their class has them (FA-10).
+
+        They are kept as JSON: any process may read them, with that class or without it.
+        """
+        form = self.response_format
+        if form is None:
+            return part
+        if isinstance(part, TaskResult):
+            return replace(part, structured=form.typed(part.structured))
+        if isinstance(part, StateSnapshot):
+            return part._replace(values=self._typed(part.values))
+        if isinstance(part, dict):
+            return {key: self._typed(value) for key, value in part.items()}
+        return tuple(map(self._typed, part)) if type(part) is tuple else part
 
     def _streams_events(self, options: dict[str, Any]) -> bool:
         """Whether anybody reads the events of a run of its own."""
@@ -247,17 +270,19 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     async def aget_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
         config = self._to_read(config)
         with explain_saver_errors():
-            return await super().aget_state(config, subgraphs=subgraphs)
+            found = await super().aget_state(config, subgraphs=subgraphs)
+        return cast("StateSnapshot", self._typed(found))
 
     @override
     def get_state_history(self, config: RunnableConfig, **options: Any) -> Iterator[StateSnapshot]:
         return self._iterate(self.aget_state_history(config, **options))
 
     @override
-    def aget_state_history(
+    async def aget_state_history(
         self, config: RunnableConfig, **options: Any
     ) -> AsyncIterator[StateSnapshot]:
-        return super().aget_state_history(self._to_read(config), **options)
+        async for past in super().aget_state_history(self._to_read(config), **options):
+            yield self._typed(past)
 
     @override
     def bulk_update_state(self, config: RunnableConfig, supersteps: Any) -> RunnableConfig:

@@ -56,6 +56,7 @@ from daruma.tools.calls import (
     WorkspaceTurns,
 )
 from daruma.tools.context import Context, not_handed_over
+from daruma.tools.response_format import ResponseFormat
 from daruma.tools.rollback import drift
 from daruma.tools.sandbox import open_sandbox, require_mechanism
 from daruma.tools.text import mask_error, mask_keys, note_secrets
@@ -211,12 +212,14 @@ class Contexts:
         tools: Registry,
         settings: Settings,
         store: BaseStore | None = None,
+        response_format: ResponseFormat | None = None,
     ) -> None:
         check_model(model)
         note_secrets(keys_of(model))
         self._model = model
         self._tools = tools
         self._store = store
+        self._response_format = response_format
         self.settings = settings
         self._askers: dict[str, Asker] = {}
         self._newest: tuple[LLM | None, Asker | None] = None, None
@@ -325,6 +328,7 @@ class Contexts:
             store=store,
             own_auxiliary=asker.own_auxiliary,
             can_ask=saver is not None,
+            response_format=self._response_format,
         )
         return context, JournalsOfARun(journals_of(saver), scope.run_id) if saver else None
 

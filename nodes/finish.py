@@ -76,6 +76,8 @@ def _status_of_plan(state: State) -> Status:
     if state.failure is None and all(phase.status == "completed" for phase in parts):
         return "completed"
     fallen = phases.first_failed(state.plan) if state.plan else None
+    if state.failure and fallen is None:
+        return work_status(state)
     return fallen.outcome if fallen and fallen.outcome else "failed"
 
 

@@ -1,20 +1,24 @@
 """Ask a person about the calls that need one: one question for all of them."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
+from daruma.state.allowances import Allowance, keep_allowance
 from daruma.state.calls import ToolTask, with_status
 from daruma.state.channels import State, Update
 from daruma.state.events import ApprovalCompleted
 from daruma.state.failure import Failure
-from daruma.state.interrupts import Decision, Decisions, approval_request, ask_person
+from daruma.state.interrupts import Decision, Decisions, Scope, approval_request, ask_person
 from daruma.tools.calls import (
-    OpenApproval,
+    Opened,
+    allowances_in_force,
     blocking_denial,
     denial_text,
     open_approvals,
     tool_result,
 )
 from daruma.tools.context import Context, visible_tools
+from daruma.tools.threads import in_thread
 from daruma.tools.verification import changed_tests_note
 
 
@@ -24,28 +28,56 @@ async def gate(state: State, context: Context) -> Update:
     It is asked once all that may run has run, and what is approved does not wait for the rest
     (TL-02). What the approvals rest on is looked at again once the answer is there (TL-13a): a yes
     to what has changed since is void, and the call is asked about anew, with the difference. So is
-    an edit that does not fit the tool.
+    an edit that does not fit the tool. What a person has said yes to before is not asked about
+    (TL-25).
     """
     workspace = state.task.workspace if state.task else None
     opened = await open_approvals(
         state.calls, workspace, context.tools, context.open_sandbox, context.outputs
     )
-    after, asked = [*opened.failed], opened.approvals
-    decisions = _ask_people(asked, context.now(), changed_tests_note(state)) if asked else {}
+    given, damaged = await allowances_in_force(state, context.outputs)
+    covered = [(each, found) for each in opened.approvals if (found := each.allowance(given))]
+    if covered or not opened.approvals:  # what is allowed waits for no answer to the rest
+        for each, found in covered:
+            context.emit(
+                ApprovalCompleted(approval_id=each.call.id, decision="approve", by=found.id)
+            )
+        allowed = [each.approve(each.call, found.id) for each, found in covered]
+        return _decision_update(state, [*opened.failed, *allowed], {})
+    told = "; ".join(filter(None, (changed_tests_note(state), damaged)))
+    scopes = _SCOPES[context.settings.tools.always][: 2 if workspace else 1]
+    shown = tuple(each.approval for each in opened.approvals)
+    reply: Decisions = ask_person(approval_request(shown, None, told, scopes), context.now())
+    return await _carry_out(state, opened, reply, context)
+
+
+_SCOPES: Final[Mapping[str, tuple[Scope, ...]]] = {
+    "never": (),
+    "thread": ("thread",),
+    "workspace": ("thread", "workspace"),
+}
+
+
+async def _carry_out(state: State, opened: Opened, reply: Decisions, context: Context) -> Update:
+    decisions = {decision.approval_id: decision for decision in reply.decisions}
     offer = visible_tools(state.task, context, messages=state.messages)
-    for each in (each for each in asked if each.call.id in decisions):
+    after, allowances = [*opened.failed], list[Allowance]()
+    for each in (each for each in opened.approvals if each.call.id in decisions):
         decision = decisions[each.call.id]
         decided = await opened.decide(each, decision, offer)
-        told = "void" if decided.status == "awaiting" else decision.decision
+        void = decided.status == "awaiting"
+        told = "void" if void else decision.decision
         context.emit(ApprovalCompleted(approval_id=each.call.id, decision=told))
         after.append(decided)
-    return _decision_update(state, after, decisions)
-
-
-def _ask_people(opened: Sequence[OpenApproval], at: float, told: str) -> dict[str, Decision]:
-    question = approval_request(tuple(each.approval for each in opened), None, told)
-    reply: Decisions = ask_person(question, at)
-    return {decision.approval_id: decision for decision in reply.decisions}
+        given = each.always(decision, context.now()) if decision.always and not void else None
+        if given and decision.always == "workspace":
+            await in_thread(keep_allowance, given)
+        elif given:
+            allowances.append(given)
+    update = _decision_update(state, after, decisions)
+    if allowances:
+        update["allowances"] = (*state.allowances, *allowances)
+    return update
 
 
 def _decision_update(

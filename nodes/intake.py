@@ -10,9 +10,10 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from daruma.state.channels import State, Update
 from daruma.state.events import task_started
 from daruma.state.failure import Failure
-from daruma.state.lessons import Lessons, Recalled
+from daruma.state.lessons import Instructions, Lessons, Recalled
 from daruma.state.messages import is_request
 from daruma.state.mode import split_prefix
+from daruma.state.result import Structured
 from daruma.state.settings import Settings
 from daruma.state.spending import limits_of, only_if_changed, verifies
 from daruma.state.task import Task
@@ -21,7 +22,7 @@ from daruma.tools.continuity import TAKE_UP_MODE, take_up
 from daruma.tools.evolution import feeds_back, lessons_for, report_lessons
 from daruma.tools.memory import owner_of, recall
 from daruma.tools.rollback import Written, drift_update, write_savepoint
-from daruma.tools.skills import usable_in
+from daruma.tools.skills import read_instructions, usable_in
 from daruma.tools.snapshots import SnapshotUnavailable
 from daruma.tools.team import TemplateRefused, template_named
 from daruma.tools.threads import in_thread
@@ -77,8 +78,22 @@ async def intake(state: State, context: Context) -> Update:
         "steps": [*taken.steps],
         # A channel that is never written takes no room in any checkpoint.
         **({"lessons": helped.lessons} if helped.lessons or state.lessons else {}),
+        **(
+            {"instructions": helped.instructions}
+            if helped.instructions or state.instructions
+            else {}
+        ),
+        **_wanted_structure(state, context),
         **taken.update,
     }
+
+
+def _wanted_structure(state: State, context: Context) -> Update:
+    """Keep the schema that answers are to fit with the task, for whoever goes on with it."""
+    form = context.response_format
+    if form is None:
+        return {"structured": None} if state.structured else {}
+    return {"structured": Structured(schema=dict(form.asked.parameters))}
 
 
 async def _with_owners_and_skills(task: Task, settings: Settings) -> Task:
@@ -96,11 +111,12 @@ async def _with_owners_and_skills(task: Task, settings: Settings) -> Task:
 
 @dataclass(frozen=True)
 class _Preparation:
-    """What is there of a task before its work begins: a savepoint, memories, lessons."""
+    """What is there of a task before its work begins."""
 
     written: Written = field(default_factory=lambda: Written([]))
     recalled: Recalled | None = None
     lessons: Lessons | None = None
+    instructions: Instructions | None = None
 
 
 async def _prepare(task: Task, context: Context) -> _Preparation:
@@ -113,9 +129,12 @@ async def _prepare(task: Task, context: Context) -> _Preparation:
         recalled = await recall(
             task, task.goal, context.store, context.settings.memory, context.emit
         )
-        return _Preparation(
-            written, recalled, report_lessons(await lessons, context) if lessons else None
-        )
+        told = None
+        if task.workspace and task.mode != "direct_chat":
+            own = context.settings.instructions
+            told = await in_thread(read_instructions, task.id, task.workspace, own)
+        known = report_lessons(await lessons, context) if lessons else None
+        return _Preparation(written, recalled, known, told)
     finally:
         if lessons:
             lessons.cancel()

@@ -1,5 +1,6 @@
 """Ask the model once; its answer becomes tool tasks, or the candidate for the final answer."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -16,11 +17,13 @@ from daruma.state.context import (
     memory_messages,
     pieces,
     pitfall_messages,
+    repository_instructions,
     said_before,
 )
 from daruma.state.events import AnswerAudited
 from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.messages import Messages, has_shortened_results
+from daruma.state.mode import KEEP_WORKING
 from daruma.state.progress import alarm, observe_results, signature_of
 from daruma.state.record import copy_with
 from daruma.state.settings import PromptPiece
@@ -71,6 +74,9 @@ All paths are relative to the workspace, and paths that a tool shows are to be u
 work is verified by running the workspace's own checks; if they fail you are shown what they said.\
 """
 
+FORM = """\
+When the task is done, answer with one JSON object and nothing else. It has to fit this schema:
+"""
 
 SKILLS = """\
 There are skills, written instructions for kinds of work: see what skills_list shows before you \
@@ -157,13 +163,22 @@ def prompt(
     ``skills`` says whether the tools are shown that read them.
     """
     task, added = state.task, pieces(state, prompts or {}, "system")
+    form = _form(state)
     if task is None or task.mode == "direct_chat":
-        return "\n\n".join((CHAT, *added))
+        return "\n\n".join(part for part in (CHAT, *added, form) if part)
     learned = learned_instruction(state.lessons, task.expert or "main", "system")
     there = SKILLS if skills and task.skills else ""
     files = FILES if task.workspace else ""
-    parts = (WORK, files, there, f"Task: {task.goal}", task.role.strip(), *added, learned)
+    own, goal = repository_instructions(state), f"Task: {task.goal}"
+    parts = (WORK, files, there, own, goal, task.role.strip(), *added, learned, form)
     return "\n\n".join(part for part in parts if part)
+
+
+def _form(state: State) -> str:
+    """Ask for an answer that needs no second request for its form (FA-10); not in each phase."""
+    if state.structured is None or state.task is None or state.task.mode in KEEP_WORKING:
+        return ""
+    return FORM + json.dumps(state.structured.schema, ensure_ascii=False)
 
 
 def _read_answer(

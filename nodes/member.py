@@ -54,7 +54,9 @@ async def _carry_out_phase(given: Assignment, context: Context) -> Report:
     )
     settings = await in_thread(with_trusted_skills, settings, given.task.workspace)
     recalled = await _recall_for_phase(begun, given.phase, context)
-    begun = replace(begun, recalled=recalled, lessons=given.lessons)
+    begun = replace(
+        begun, recalled=recalled, lessons=given.lessons, instructions=given.instructions
+    )
     ended = await context.carry_out(begun, settings)
     try:
         return await _build_report(given, ended, place)

@@ -16,6 +16,7 @@ from daruma.state.context import (
     memory_messages,
     pieces,
     pitfall_messages,
+    repository_instructions,
     said_before,
 )
 from daruma.state.events import PlanProposed, PlanRejected
@@ -96,7 +97,9 @@ def request(state: State, settings: Settings, team: Template | None = None) -> D
         lines.append(TEAM.format(experts="\n".join(f"  {e.name}: {e.about}" for e in team.experts)))
     system = "\n".join(lines)
     learned = learned_instruction(state.lessons, "plan", "plan")
-    told = (f"{system}\n\nTask: {goal}{place}", *pieces(state, prompts, "plan"), learned)
+    task = f"Task: {goal}{place}"
+    own = repository_instructions(state)
+    told = (system, own, task, *pieces(state, prompts, "plan"), learned)
     head = [SystemMessage("\n\n".join(part for part in told if part)), *said_before(state, prompts)]
     known = [*memory_messages(state), *pitfall_messages(state, "plan")]
     return Draft("plan", head, sent_history(state), recalled=known)

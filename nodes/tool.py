@@ -8,7 +8,7 @@ from typing import Final
 
 from langgraph.errors import GraphBubbleUp
 
-from daruma.state.calls import Dispatch, ToolTask, set_status
+from daruma.state.calls import Dispatch, ToolTask, await_approval, set_status
 from daruma.state.channels import Update
 from daruma.state.errors import CutOff
 from daruma.state.events import ApprovalCompleted, ToolCompleted, ToolStarted
@@ -29,7 +29,8 @@ from daruma.tools.calls import (
 )
 from daruma.tools.context import Context, visible_tools
 from daruma.tools.editor_tool import advise_paths
-from daruma.tools.errors import GroundsChanged, OutcomeUnknown, ToolError
+from daruma.tools.errors import GroundsChanged, NotReadOnly, OutcomeUnknown, ToolError
+from daruma.tools.sandbox import SandboxUnavailable
 from daruma.tools.snapshots import SnapshotUnavailable
 from daruma.tools.text import mask_keys
 from daruma.tools.threads import NotStarted
@@ -42,7 +43,8 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
     """Run the call and answer it. A tool that fails answers with its error; the loop goes on.
 
     Approved calls that write run one by one (TL-02); one that would not run as it was shown is not
-    answered, but asked about again (TL-13a).
+    answered, but asked about again (TL-13a). A command that is run read-only before a person is
+    asked has no effect, and is run again after a crash (TL-24).
 
     What it changes is changed once: a call that was made before the machine was killed is answered
     with what came of it then; about one that was cut short a person may be asked (DU-06).
@@ -67,11 +69,16 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
         return await _run_and_report(dispatch, known, key, context)
 
     workspace = dispatch.task.workspace
+    if call.read_only and not await _can_read_only(context):
+        return {"calls": await_approval(call, "")}
     effect = await call_effect(call, known, workspace, context.settings, context.open_sandbox)
     alone = context.turns.one_by_one(workspace) if call.approved and effect else nullcontext()
     try:
         async with alone:
-            outcome = await (_run_effect_once(call, effect, work, context) if effect else work(""))
+            in_turn = effect or call.read_only  # it looks at what those before it have written
+            outcome = await (_run_in_turn(dispatch, effect, work, context) if in_turn else work(""))
+    except NotReadOnly as refused:
+        return {"calls": await_approval(call, str(refused))}
     except NotStarted:
         raise CancelledError from None  # who gave the run a time limit knows it by its very type
     except GroundsChanged as changed:
@@ -90,16 +97,26 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
     return {**_result_update(call, outcome, known), "steps": [step]}
 
 
-async def _run_effect_once(
-    call: ToolTask,
-    effect: Effect,
+async def _can_read_only(context: Context) -> bool:
+    try:
+        return (await context.open_sandbox()).level == "namespace"
+    except (SandboxUnavailable, ToolError):
+        return False
+
+
+async def _run_in_turn(
+    dispatch: Dispatch,
+    effect: Effect | None,
     work: Callable[[str], Awaitable[Outcome]],
     context: Context,
 ) -> Outcome:
-    snapshots = context.snapshots(effect.workspace or None)
-    async with context.turns.turn(effect.workspace, snapshots, context.journal) as turn:
+    workspace = (effect.workspace if effect else dispatch.task.workspace) or ""
+    snapshots = context.snapshots(workspace or None)
+    async with context.turns.turn(workspace, snapshots, context.journal) as turn:
+        if effect is None:
+            return await work("")
         return await run_once(
-            call,
+            dispatch.call,
             effect,
             turn,
             context.journal,
@@ -147,8 +164,8 @@ async def _run_and_report(dispatch: Dispatch, known: Tool, key: str, context: Co
             outcome.text, context.settings.tools.max_result_chars
         )  # a large output is kept beside the state, before anything refers to it
         outcome = replace(outcome, text=short.text, reference=short.reference)
-    except GroundsChanged as changed:
-        end(context.now() - started, f"Not run: {changed}", ok=False)
+    except (GroundsChanged, NotReadOnly) as error:
+        end(context.now() - started, f"Not run: {error}", ok=False)
         raise
     outcome = replace(outcome, seconds=context.now() - started)
     end(outcome.seconds, outcome.text, ok=outcome.status == "done")
@@ -161,20 +178,22 @@ async def _run_tool(dispatch: Dispatch, known: Tool, key: str, context: Context)
         exact = context.exact_calls.exact(context.thread_id, call)
         args = exact.args | ({known.idempotency_key: key} if known.idempotency_key else {})
         at = await context.surroundings(workspace, task=dispatch.task, call_id=call.id)
-        async with snapshots_around(known, exact.args, context.snapshots(workspace), key) as looks:
+        at = replace(at, read_only=call.read_only)
+        snapshots = None if call.read_only else context.snapshots(workspace)
+        async with snapshots_around(known, exact.args, snapshots, key) as looks:
             with context.servers.in_use() if context.servers else nullcontext():
                 await check_permission(call, known, workspace, at, context.tools)
                 limit = context.settings.tools.timeout
                 text = await run_with_timeout(limit, known, args, at)
-        unchanged = looks is not None and looks.after is not None and not looks.after.changes
-        return Outcome.done(text, unchanged=unchanged)
+        same = looks is not None and looks.after is not None and not looks.after.changes
+        return Outcome.done(text, unchanged=same or call.read_only)
     except SnapshotUnavailable as error:
         return Outcome("failed", f"Error: not run, as it could not be undone: {error}")
     except OutcomeUnknown as error:
         return Outcome("unknown", f"Error: {error}")
     except ToolError as error:
         return Outcome("failed", f"Error: {await advise_paths(error, dispatch.shown, workspace)}")
-    except (GraphBubbleUp, GroundsChanged, CutOff, *_OF_WHO_WAITS):
+    except (GraphBubbleUp, GroundsChanged, NotReadOnly, CutOff, *_OF_WHO_WAITS):
         raise
     except BaseException as error:  # noqa: BLE001  # a tool's bug does not end the loop
         return Outcome("failed", f"Error: {type(error).__name__}: {error}")

@@ -15,6 +15,9 @@ UNCHANGED = "daruma_unchanged"
 """The key among a result's ``additional_kwargs`` for a call that could change the workspace, and
 did not."""
 
+ALLOWED_BY = "daruma_allowed_by"
+"""The key of the id of the yes that let a call run, which a person had given before (TL-25)."""
+
 # --- A tool task: one tool call of the model on its way to execution.
 
 ToolTaskStatus = Literal[
@@ -46,7 +49,9 @@ class ToolTask:
     ``voided`` counts the answers that were given to something that has changed since, ``changes``
     says what had. ``definition`` is that of an MCP tool when its call was decided on.
     ``continues`` is the call that the user was asked about before, which this one goes on with.
-    ``masked`` says that a key stood in it, which is not stored (SE-08).
+    ``masked`` says that a key stood in it, which is not stored (SE-08). A ``read_only`` command is
+    run so before a person is asked about it, who is asked if that does not do. ``allowed_by`` is
+    the id of the yes that a person gave before, if that is what let it run.
     """
 
     id: str
@@ -69,6 +74,8 @@ class ToolTask:
     missing: tuple[str, ...] = ()
     continues: str = ""
     masked: bool = False
+    read_only: bool = False
+    allowed_by: str = ""
     schema_version: int = 1
 
     @property
@@ -116,6 +123,12 @@ def set_status(call: ToolTask, status: ToolTaskStatus) -> ToolTask:
     return change_record(call, status=status)
 
 
+def await_approval(call: ToolTask, refusal: str) -> ToolTask:
+    """Return a call as one that a person is asked about, as running it read-only did not do."""
+    tried = f"; it was run read-only first: {refusal}" if refusal else ""
+    return change_record(call, status="awaiting", read_only=False, reason=call.reason + tried)
+
+
 # --- An approval: exactly what will run if a person says yes, and the digests that prove it.
 
 
@@ -125,7 +138,8 @@ class Approval:
 
     ``digest`` proves what was shown, the state of the workspace included. ``shown`` is the call
     with control, bidirectional and invisible characters spelled out; ``warnings`` says that there
-    are any, and what has changed since it was asked before.
+    are any, and what has changed since it was asked before. ``lasting`` says that a yes can be
+    given for calls to come as well.
     """
 
     approval_id: str
@@ -141,6 +155,7 @@ class Approval:
     not_covered: tuple[str, ...] = ()
     shown: str = ""
     warnings: tuple[str, ...] = ()
+    lasting: bool = False
     schema_version: int = 1
 
 
@@ -194,6 +209,7 @@ def approval_of(call: ToolTask, workspace: str | None, grounds: Grounds | None =
         not_covered=grounds.not_covered,
         shown=reveal_invisible(plain),
         warnings=(*call.changes, *_warnings(call)),
+        lasting=not (call.required or call.masked),
     )
 
 

@@ -25,17 +25,18 @@ from langgraph.channels import DeltaChannel, EphemeralValue
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
+from daruma.state.allowances import Allowance
 from daruma.state.calls import ToolTask, reduce_calls
 from daruma.state.conversation import Clarification, Continuity, reduce_continuity
 from daruma.state.emergency import EmergencyError
 from daruma.state.errors import DamagedState
 from daruma.state.failure import Failure
-from daruma.state.lessons import Lessons, Recalled
+from daruma.state.lessons import Instructions, Lessons, Recalled
 from daruma.state.messages import Messages, reduce_messages
 from daruma.state.mode import Mode
 from daruma.state.plan import Plan, Report, reduce_reports
 from daruma.state.recovery import RecoveryAction
-from daruma.state.result import TaskResult
+from daruma.state.result import Structured, TaskResult
 from daruma.state.savepoint import Drifted, Savepoint, append_savepoints, reduce_drifted
 from daruma.state.serializer import DeltaSnapshot
 from daruma.state.steps import Compaction, Crowded, Overrun, Step, append_steps
@@ -129,11 +130,13 @@ class State:
     what recovery is working on: the code of a task is that of the first failure (EM-04). ``action``
     is what recovery would do about it and a person has to agree to. ``overrun`` is the budget that
     is spent, until that is settled. ``drifted`` are the files that changed behind the thread's
-    back, in this task. ``compaction`` says how the history is shown, ``crowded`` which request is
+    back, in this task. ``allowances`` are what a person has said yes to for calls to come on the
+    thread. ``compaction`` says how the history is shown, ``crowded`` which request is
     too large as it stands. ``recalled`` are the memories that fitted the task, ``lessons`` what
-    earlier ones have taught. ``clarification`` is the last question that a turn ended with;
-    ``continuity`` whether the message at hand goes on with it, or a snapshot of an older form that
-    intake has yet to read.
+    earlier ones have taught, ``instructions`` what the repository says. ``clarification`` is the
+    last question that a turn ended with; ``continuity`` whether the message at hand goes on with
+    it, or a snapshot of an older form that intake has yet to read. ``structured`` is the structure
+    that the answer is to have, None where none was asked for.
     """
 
     messages: MessagesChannel = field(default_factory=list)
@@ -147,6 +150,7 @@ class State:
     compaction: Compaction | None = None
     crowded: Crowded | None = None
     calls: Annotated[tuple[ToolTask, ...], reduce_calls] = ()
+    allowances: tuple[Allowance, ...] = ()
     continuity: ContinuityChannel = None
     clarification: Clarification | None = None
     reports: Annotated[tuple[Report, ...], reduce_reports] = ()
@@ -158,6 +162,8 @@ class State:
     error: EmergencyError | None = None
     recalled: Recalled | None = None
     lessons: Lessons | None = None
+    instructions: Instructions | None = None
+    structured: Structured | None = None
     result: Result = None
 
     @property
@@ -178,6 +184,7 @@ class Update(TypedDict, total=False):
     compaction: Compaction | None
     crowded: Crowded | None
     calls: tuple[ToolTask, ...] | ToolTask
+    allowances: tuple[Allowance, ...]
     continuity: Continuity | None
     clarification: Clarification | None
     reports: tuple[Report, ...] | Report
@@ -189,6 +196,8 @@ class Update(TypedDict, total=False):
     error: EmergencyError | None
     recalled: Recalled | None
     lessons: Lessons | None
+    instructions: Instructions | None
+    structured: Structured | None
     result: TaskResult | None
 
 

@@ -1,6 +1,7 @@
 """The one folder outside of workspaces that Daruma keeps things in."""
 
 import os
+import tempfile
 from pathlib import Path
 
 import platformdirs
@@ -23,3 +24,11 @@ def data_dir() -> Path:
             "there is no home folder to keep data in: set DARUMA_DATA_DIR to a folder, or HOME"
         ) from None
     return own or Path("/var/lib/daruma")
+
+
+def write_private(file: Path, text: str) -> None:
+    """Write a file that only the user can read, whole or not at all; its folder is made."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as new:
+        new.write(text)
+    Path(new.name).replace(file)

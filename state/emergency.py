@@ -73,6 +73,10 @@ EN = Words(
             "Describe the goal in more detail, or try another model.",
         ),
         "bad_request": ("Correct the request and send it again.",),
+        "structured_output_invalid": (
+            "Ask for a simpler schema, or describe its fields.",
+            "Try again with `daruma retry`, or take another model.",
+        ),
     },
     reasons={
         "too_large": (
@@ -157,6 +161,10 @@ ZH = Words(
             "更详细地描述目标，或换一个模型再试。",
         ),
         "bad_request": ("修正请求后重新发送。",),
+        "structured_output_invalid": (
+            "使用更简单的结构，或为其字段添加说明。",
+            "用 `daruma retry` 重试，或换一个模型。",
+        ),
     },
     reasons={
         "too_large": (
@@ -208,6 +216,7 @@ ZH = Words(
         "plan_refused": "没有可用的计划",
         "plan_rejected": "模型没有给出计划",
         "bad_request": "请求有误",
+        "structured_output_invalid": "答案不符合要求的结构",
     },
 )
 
@@ -227,6 +236,7 @@ _RETRYABLE: frozenset[Code] = frozenset(
         "approval_denied",
         "plan_refused",
         "plan_rejected",
+        "structured_output_invalid",
     }
 )
 """The codes after which the same may go better; EM-02 names them."""

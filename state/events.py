@@ -158,11 +158,13 @@ class ApprovalCompleted(Event):
     """Closes an ``approval_request`` for one call.
 
     ``decision`` is approve, deny or edit; void for one that was made about what has changed since.
+    ``by`` is the id of the yes that a person gave before, if nobody was asked this time.
     """
 
     type: ClassVar[str] = "approval_completed"
     approval_id: str
     decision: str
+    by: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

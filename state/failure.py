@@ -93,6 +93,7 @@ Code = Literal[
     "plan_refused",
     "plan_rejected",
     "bad_request",
+    "structured_output_invalid",
 ]
 
 

@@ -8,6 +8,7 @@ from langgraph.types import interrupt
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from daruma.state.allowances import read_pattern
 from daruma.state.calls import Approval
 from daruma.state.errors import DarumaError
 from daruma.state.plan import Plan, PlanRefused
@@ -105,12 +106,23 @@ class Park(_Reply):
     decision: Literal["park"]
 
 
+Scope = Literal["thread", "workspace"]
+"""Where a yes holds for calls to come."""
+
+
 class Decision(_Reply):
+    """About one call. ``always`` gives the yes for calls to come that fit the ``pattern`` (TL-25).
+
+    Without a pattern that is the call with exactly these arguments.
+    """
+
     approval_id: str
     digest: str
     decision: Literal["approve", "deny", "edit"]
     reason: str = ""
     args: dict[str, Any] | None = None
+    always: Scope | None = None
+    pattern: str = ""
 
 
 class Decisions(_Reply):
@@ -147,7 +159,7 @@ _REPLIES: dict[str, tuple[TypeAdapter[Any], str]] = {
         TypeAdapter(Decisions),
         (
             '{"decisions": [{"approval_id": "...", "digest": "...", "decision": "approve"}]}, '
-            'or "deny" with a "reason", or "edit" with "args"'
+            'or "deny" with a "reason", or "edit" with "args"; with "approve" may go "always"'
         ),
     ),
     "recovery_request": (
@@ -252,12 +264,38 @@ def _check_decisions(value: Mapping[str, Any], reply: Decisions, *, shown: bool)
             )
         if (decision.decision == "edit") != (decision.args is not None):
             raise ReplyRefused(f"{decision.approval_id!r}: args go with edit, and only with it")
+        if said := _misfit_of_always(value, decision):
+            raise ReplyRefused(f"{decision.approval_id!r}: {said}")
+
+
+def _misfit_of_always(value: Mapping[str, Any], decision: Decision) -> str:
+    """Say why a yes can not be given for calls to come; empty where it can, or is not."""
+    if decision.always is None:
+        return "a pattern goes with always" if decision.pattern else ""
+    if decision.decision != "approve":
+        return "always goes with approve"
+    asked = {each["approval_id"]: each for each in value["approvals"]}[decision.approval_id]
+    offered = asked.get("always", ())
+    if decision.always not in offered:
+        scopes = f"it can be for: {', '.join(offered)}" if offered else "not for this call"
+        return f"a yes can not be given for the {decision.always}; {scopes}"
+    try:
+        read_pattern(asked["tool"], asked["args"], decision.pattern)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def approval_request(
-    approvals: tuple[Approval, ...], deadline: float | None, told: str = ""
+    approvals: tuple[Approval, ...],
+    deadline: float | None,
+    told: str = "",
+    scopes: Sequence[Scope] = (),
 ) -> ApprovalRequest:
-    """Build the one question for all calls that need a person; ``told`` stands with each."""
+    """Build the one question for all calls that need a person; ``told`` stands with each.
+
+    A yes can be given for calls to come in the ``scopes``.
+    """
     shown = [
         {
             "approval_id": approval.approval_id,
@@ -271,6 +309,7 @@ def approval_request(
             "not_covered": list(approval.not_covered),
             "shown": approval.shown,
             "warnings": [*approval.warnings, *([told] if told else [])],
+            **({"always": [*scopes]} if scopes and approval.lasting else {}),
             **({"command": approval.command} if approval.command else {}),
             **({"cwd": approval.cwd} if approval.cwd else {}),
         }

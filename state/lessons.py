@@ -33,6 +33,28 @@ class Recalled:
     schema_version: int = 1
 
 
+# --- What a repository says to whoever works in it, read when the task begins (FA-12).
+
+
+@record
+class Instructions:
+    """Files of a repository, the nearest to the workspace first; ``files`` has texts by paths.
+
+    ``unread`` says which could not be read, and why.
+    """
+
+    task_id: str
+    files: dict[str, str]
+    unread: tuple[str, ...] = ()
+    schema_version: int = 1
+
+    @property
+    def note(self) -> str:
+        """Say which files the model was shown, and which not."""
+        shown = ", ".join(self.files) or "nothing"
+        return "; ".join((f"the repository's instructions: {shown}", *self.unread))
+
+
 # --- What earlier tasks have taught, as it is fed back into a task: settled when the task begins.
 
 Place = Literal["system", "plan"]

@@ -216,7 +216,7 @@ def result_of(
     sandbox: str | None = None,
 ) -> TaskResult:
     """Return the result of the task at hand; ``now`` is Unix time in seconds."""
-    steps = budget.of_task(state)
+    steps, completed = budget.of_task(state), status == "completed"
     kinds: tuple[StepKind, ...] = get_args(StepKind)
     seconds: dict[str, float] = {
         kind: sum(s.seconds for s in steps if s.kind == kind) for kind in kinds
@@ -244,11 +244,13 @@ def result_of(
             *_of_budget(steps),
             *_of_memory(state),
             *_of_lessons(state),
+            *_of_instructions(state),
             *_of_workspace(state),
         ),
         sandbox=sandbox,
         clarification=state.clarification if status == "parked" and waits(state) else None,
         lessons=_lessons(state),
+        structured=state.structured.value if completed and state.structured else None,
     )
 
 
@@ -302,6 +304,11 @@ def _of_lessons(state: State) -> tuple[str, ...]:
     lessons = state.lessons
     ours = lessons is not None and lessons.task_id == state.task_id
     return (lessons.note,) if lessons and ours and lessons.note else ()
+
+
+def _of_instructions(state: State) -> tuple[str, ...]:
+    given = state.instructions
+    return (given.note,) if given and given.task_id == state.task_id else ()
 
 
 def join_paths(paths: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 
 from daruma.state.errors import DarumaError
 from daruma.state.failure import Failure
-from daruma.state.lessons import Lessons
+from daruma.state.lessons import Instructions, Lessons
 from daruma.state.record import record
 from daruma.state.steps import Step
 from daruma.state.task import Status, Task
@@ -352,7 +352,8 @@ class Assignment:
 
     ``snapshot`` is the state of the task's workspace that the member's worktree is made from,
     ``unmerged`` the work that it is to settle, if any: its first and its last snapshot.
-    ``lessons`` holds the instructions that were learned for the member's expert.
+    ``lessons`` holds the instructions that were learned for the member's expert, ``instructions``
+    what the repository says.
     """
 
     task: Task
@@ -364,6 +365,7 @@ class Assignment:
     snapshot: str | None = None
     unmerged: tuple[str, str] | None = None
     lessons: Lessons | None = None
+    instructions: Instructions | None = None
     schema_version: int = 1
 
 

@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+from pydantic_core import to_jsonable_python
+
 from daruma.state.conversation import Clarification
 from daruma.state.emergency import EmergencyError
 from daruma.state.lessons import Lessons
@@ -36,6 +38,20 @@ def headline_of(status: str, checked: str) -> str:
 
 
 @record
+class Structured:
+    """The structure that a task's answer is to have (FA-10); ``value`` is what fits the schema.
+
+    ``said`` is an answer that was asked for and does not fit, ``problem`` says why.
+    """
+
+    schema: dict[str, Any]
+    value: dict[str, Any] | None = None
+    said: str = ""
+    problem: str = ""
+    schema_version: int = 1
+
+
+@record
 class TaskResult:
     """The one result of a task.
 
@@ -50,7 +66,8 @@ class TaskResult:
     are the actions that were taken against failures, in order; ``context_cost`` is what was done to
     keep requests within the context. ``clarification`` is what a parked task asks the user for,
     None where it asks nothing. ``lessons`` is what it was given of what earlier tasks taught, None
-    if nothing.
+    if nothing. ``structured`` is the answer in the structure that was asked for, of a task that is
+    completed: an instance of the class, or a dict.
     """
 
     task_id: str
@@ -73,6 +90,7 @@ class TaskResult:
     context_cost: tuple[ContextCost, ...] = ()
     clarification: Clarification | None = None
     lessons: Lessons | None = None
+    structured: Any = None
     schema_version: int = 1
 
     @property
@@ -94,7 +112,7 @@ class TaskResult:
         printer.text("..." if cycle else str(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON-able values; of the last three fields and the error only what there is."""
+        """Return JSON-able values; of the last four fields and the error only what there is."""
         plain: dict[str, Any] = {
             "task_id": self.task_id,
             "status": self.status,
@@ -121,4 +139,6 @@ class TaskResult:
             plain["clarification"] = self.clarification.to_dict()
         if self.lessons:
             plain["lessons"] = self.lessons.to_dict()
+        if self.structured is not None:
+            plain["structured"] = to_jsonable_python(self.structured, by_alias=True)
         return plain

@@ -244,6 +244,7 @@ def assignments(state: "State") -> list[object]:
             known=describe_dependencies(state.plan, phase),
             snapshot=snapshots.get(savepoint_id(task.id, phase.id, "phase")),
             lessons=_lessons_for(state, phase),
+            instructions=state.instructions,
             unmerged=settled.unmerged if (settled := state.plan.phase(phase.settles)) else None,
         )
         for task, (number, phase) in zip(tasks, running, strict=True)

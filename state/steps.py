@@ -202,7 +202,7 @@ def _plain(value: Any) -> Any:
 
 # --- A budget that was spent: which one, who was held up by it, and what became of that.
 
-Paying = Literal["plan", "main", "verify", "reflect", "recovery"]
+Paying = Literal["plan", "main", "verify", "reflect", "recovery", "structure"]
 """The nodes that look at the budget before they spend of it."""
 
 
@@ -251,6 +251,7 @@ StepKind = Literal[
     "intake",
     "tool",
     "pause",
+    "structure",
 ]
 
 
@@ -269,8 +270,8 @@ class Step:
     step is one model call that was made for it. An ``intake`` step asked whether a message goes on
     with what came before. A ``tool`` step is one call that was run, for the ``seconds``
     that it was at work. A ``pause`` step settled, by its ``grant``, what becomes of a budget that
-    was spent. A ``verify`` step holds what the checks said, so that all verifications of a task
-    stay on record (VE-09).
+    was spent. A ``structure`` step asked for the answer in another form. A ``verify`` step holds
+    what the checks said, so that all verifications of a task stay on record (VE-09).
     """
 
     kind: StepKind

@@ -3,14 +3,22 @@
 Their full names are part of the storage format: renaming or moving one needs a migration.
 """
 
+from daruma.state.allowances import Allowance
 from daruma.state.calls import Dispatch, ToolTask
 from daruma.state.conversation import Clarification, Continuity
 from daruma.state.emergency import EmergencyError
 from daruma.state.failure import Failure
-from daruma.state.lessons import Instruction, KnownPitfall, Lessons, Recalled, Remembered
+from daruma.state.lessons import (
+    Instruction,
+    Instructions,
+    KnownPitfall,
+    Lessons,
+    Recalled,
+    Remembered,
+)
 from daruma.state.plan import Assignment, Phase, Plan, Report
 from daruma.state.recovery import Recovered, RecoveryAction
-from daruma.state.result import Checked, TaskResult
+from daruma.state.result import Checked, Structured, TaskResult
 from daruma.state.savepoint import Drifted, Savepoint
 from daruma.state.steps import (
     ArgumentRepair,
@@ -30,6 +38,7 @@ from daruma.state.usage import Attempt, Failover, Usage
 from daruma.state.verification import Check, Verification
 
 STORED_TYPES: tuple[type, ...] = (
+    Allowance,
     Amounts,
     ArgumentRepair,
     Assignment,
@@ -49,6 +58,7 @@ STORED_TYPES: tuple[type, ...] = (
     Failure,
     Grant,
     Instruction,
+    Instructions,
     KnownPitfall,
     LeftOut,
     Lessons,
@@ -65,6 +75,7 @@ STORED_TYPES: tuple[type, ...] = (
     Report,
     Savepoint,
     Step,
+    Structured,
     Task,
     TaskResult,
     ToolTask,

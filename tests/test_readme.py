@@ -169,6 +169,7 @@ OUTPUT = {
     "README.md 0": "completed Looked.\n",
     "docs/guides/knowledge.md 0": "1 0 ()\n",
     "docs/guides/python.md 0": "completed Looked.\n",
+    "docs/guides/python.md 1": "ready=True problems=[]\n",
     "docs/guides/subgraph.md 0": "Ann: completed\n",
     "docs/guides/workers.md 0": "completed\n",
 }
@@ -179,6 +180,7 @@ plan: [{json: {phases: [{title: Look}]}}]
 main:
   - calls: [{name: str_replace_editor, args: {command: create, path: notes.md, file_text: Seen.}}]
   - say: Looked.
+structure: [{json: {ready: true, problems: []}}]
 """
 
 

@@ -5,7 +5,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
@@ -15,9 +15,9 @@ import daruma
 from daruma.state.events import Event, unheard
 from daruma.tools.calls import Surroundings, Tool, shipped_tool
 from daruma.tools.commands import CommandResult, command_run, kill_reason, live_output, run_in_group
-from daruma.tools.errors import SandboxViolation, SearchRefused
+from daruma.tools.errors import CommandRefused, NotReadOnly, SandboxViolation, SearchRefused
 from daruma.tools.files import Answer, Request, Workspace
-from daruma.tools.sandbox import Sandbox, sandbox_hint
+from daruma.tools.sandbox import Sandbox, read_only_refusal, sandbox_hint
 
 # --- The tool that runs a shell command in the workspace and tells the model how it went.
 
@@ -41,6 +41,16 @@ class RunCommandArgs(BaseModel):
     cwd: str | None = Field(
         default=None, description="Directory to run in, relative to the workspace's root."
     )
+    write: bool = Field(
+        default=False,
+        description="Leave it out at first. True where a command that ran read-only has to write.",
+    )
+
+
+READ_ONLY: Final = (
+    "ran read-only, without network, secrets and files of others; if that hid anything, call it "
+    "again with write: true"
+)
 
 
 async def run_command(
@@ -54,14 +64,26 @@ async def run_command(
     """Run the command, for at most `timeout_default` seconds if it names no time. Raises ToolError.
 
     A command that fails is an outcome to tell, not an error; one that the sandbox ended is an error
-    with the code sandbox_violation (SA-02).
+    with the code sandbox_violation (SA-02). Raises NotReadOnly for one whose result can not
+    stand, as the sandbox is read-only.
     """
     cwd = await workspace.directory(args.cwd or ".")
     seconds = args.timeout if args.timeout is not None else timeout_default
     root = workspace.root
     live = live_output(emit, "tool", args.command, call_id)
-    result = await sandbox.run(args.command, workspace=root, cwd=cwd, timeout=seconds, live=live)
+    try:
+        result = await sandbox.run(
+            args.command, workspace=root, cwd=cwd, timeout=seconds, live=live
+        )
+    except CommandRefused as error:
+        if sandbox.read_only:
+            raise NotReadOnly("that could not be set up") from error
+        raise
+    if sandbox.read_only:
+        result = replace(result, notes=(*result.notes, READ_ONLY))
     emit(command_run("tool", result))
+    if sandbox.read_only and (refusal := read_only_refusal(result)):
+        raise NotReadOnly(refusal)
     if why := kill_reason(result):
         raise SandboxViolation(f"sandbox_violation: {why}\n{_render_result(result)}")
     return _render_result(result)
@@ -176,7 +198,8 @@ def _render_answer(answer: Answer) -> str:
 
 
 async def _run_command(args: RunCommandArgs, at: Surroundings) -> str:
-    workspace, sandbox = at.needs_workspace(), await at.sandbox()
+    workspace = at.needs_workspace()
+    sandbox = replace(await at.sandbox(), read_only=at.read_only)
     return await run_command(args, workspace, at.timeout, sandbox, at.emit, at.call_id)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Literal, Protocol, Unpack
+from typing import Any, Literal, Protocol, Unpack
 from zoneinfo import ZoneInfo
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
@@ -17,7 +17,7 @@ from daruma.state.budget import Details, record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import BudgetSpent, Event, unheard
 from daruma.state.messages import approved_definitions
-from daruma.state.result import TaskResult
+from daruma.state.result import Structured, TaskResult
 from daruma.state.settings import Settings
 from daruma.state.spending import is_stopped, overrun
 from daruma.state.steps import Overrun, Paying, Step, StepKind
@@ -37,6 +37,7 @@ from daruma.tools.calls import (
     WorkspaceTurns,
 )
 from daruma.tools.files import EditHistory, Workspace, edit_folder
+from daruma.tools.response_format import ResponseFormat
 from daruma.tools.sandbox import Sandbox
 from daruma.tools.snapshots import Snapshots, Store, store_of
 from daruma.tools.threads import to_thread
@@ -60,10 +61,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How an answer is asked for that only the machine reads: in one piece, unwatched."""
+    """How an answer is asked for that only the machine reads: in one piece, unwatched.
+
+    A model that can is held to the JSON ``schema``.
+    """
 
     temperature: float
     max_tokens: int | None = None
+    schema: dict[str, Any] | None = None
 
 
 EXACT = Sampling(temperature=0)
@@ -117,7 +122,7 @@ class Context:
     model reads, ``own_auxiliary`` says that the auxiliary model is another one, ``can_ask``
     that a question to a person can be kept until it is answered. ``files_id`` is another name than
     the thread's for what is kept of its files. ``namespace`` tells the runs of a thread apart that
-    other graphs have made it for.
+    other graphs have made it for. ``response_format`` is the form that answers are to have.
     """
 
     settings: Settings
@@ -141,6 +146,7 @@ class Context:
     tokens: Tokens = ESTIMATE
     own_auxiliary: bool = False
     can_ask: bool = True
+    response_format: ResponseFormat | None = None
 
     def local_now(self) -> datetime:
         """Return the time in the zone of the settings, in the machine's own where none is set."""
@@ -153,6 +159,12 @@ class Context:
             return None
         store = Store(store_of(Path(workspace)))
         return Snapshots(Path(workspace), self.files_of, store, exclude=settings.exclude)
+
+    def form_of(self, wanted: Structured) -> ResponseFormat:
+        """Return the form that a task asked for: another process may know its schema alone."""
+        own = self.response_format
+        known = own is not None and own.asked.parameters == wanted.schema
+        return own if own and known else ResponseFormat.of(wanted.schema)
 
     @property
     def files_of(self) -> str:
@@ -269,7 +281,13 @@ def visible_tools(
     served = any(tool.origin == "mcp" for tool in shown.tools)
     ran_as = approved_definitions(messages) if served else {}
     return VisibleTools(
-        shown.tools, shown.hidden, settings, now, unconfined=unconfined, ran_as=ran_as
+        shown.tools,
+        shown.hidden,
+        settings,
+        now,
+        unconfined=unconfined,
+        reads_first=task.workspace is not None,
+        ran_as=ran_as,
     )
 
 

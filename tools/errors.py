@@ -63,6 +63,10 @@ class GroundsChanged(Exception):
         self.changes = changes
 
 
+class NotReadOnly(Exception):
+    """Raised when a command could not be run read-only, and had no effect: a person is asked."""
+
+
 class OutcomeUnknown(ToolError):
     """Raised when a call with an effect was given up: it may or may not have happened."""
 

@@ -1,5 +1,8 @@
-"""Skills: folders with a ``SKILL.md`` that the model reads when a task asks for it (CX-05)."""
+"""Written instructions: skills, which the model reads when a task asks for it (CX-05), and those
+that a repository has for whoever works in it (FA-12).
+"""
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,12 +13,20 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from daruma.state.settings import Settings, is_trusted_text
+from daruma.state.lessons import Instructions
+from daruma.state.settings import ProjectInstructions, Settings, is_trusted_text
 from daruma.state.settings import Skills as SkillSettings
-from daruma.state.text import NotYaml, read_yaml
+from daruma.state.text import NotYaml, is_hidden, read_yaml
 from daruma.tools.calls import Surroundings, Tool, shipped_tool
-from daruma.tools.errors import FileUnavailable, PathRefused, ToolError
-from daruma.tools.files import FilesBeneath, TextFile, list_entries, printable_path
+from daruma.tools.errors import FileMissing, FileUnavailable, PathRefused, ToolError
+from daruma.tools.files import (
+    FilesBeneath,
+    TextFile,
+    list_entries,
+    printable_path,
+    repository_above,
+    unix_newlines,
+)
 from daruma.tools.threads import in_thread
 
 # --- Reading a ``SKILL.md``: front matter as the Agent Skills format has it, or none at all.
@@ -395,3 +406,47 @@ SKILL_TOOLS: Final[tuple[Tool, ...]] = (
     shipped_tool("skills_load", SkillsLoadArgs, "none", _load, toolset="skills"),
     shipped_tool("skills_read_file", SkillsReadFileArgs, "none", _read_file, toolset="skills"),
 )
+
+
+# --- What a repository says to whoever works in it: ``AGENTS.md`` and its kin.
+
+
+def read_instructions(
+    task_id: str, workspace: str, settings: ProjectInstructions
+) -> Instructions | None:
+    """Return what a workspace's repository says, the nearest file first (FA-12); blocks.
+
+    Files lie in the workspace and in the folders above it, up to the one that holds ``.git`` and
+    never beyond: no link leads out of it. A text that stands there twice is shown once. What does
+    not fit ``max_chars`` is cut, which the text says. None where there is nothing to tell.
+    """
+    place = Path(os.path.realpath(workspace))
+    if not place.is_dir():
+        return None
+    root = repository_above(place) or place
+    above = [each for each in (place, *place.parents) if each.is_relative_to(root)]
+    texts, unread, left = dict[str, str](), list[str](), settings.max_chars
+    for path in (str(each.relative_to(root) / name) for each in above for name in settings.files):
+        try:
+            data = FilesBeneath(root).read(path)
+        except FileMissing:
+            continue
+        except (ToolError, OSError) as error:
+            unread.append(f"not read: {error}".replace("the workspace", "the repository"))
+            continue
+        text = unix_newlines(data.decode("utf-8-sig", errors="replace")).strip()
+        if text and text not in texts.values():
+            texts[printable_path(path)] = text
+    files = dict[str, str]()
+    for path, text in texts.items():
+        files[path] = _beginning(text, left)
+        left = max(left - len(text), 0)
+    told = files or unread
+    return Instructions(task_id=task_id, files=files, unread=tuple(unread)) if told else None
+
+
+def _beginning(text: str, most: int) -> str:
+    """Return as much of a text, without what is hidden from whoever reads the file."""
+    shown = "".join(char for char in text[:most] if not is_hidden(char))
+    cut = len(text) - most
+    return f"{shown}\n[cut: {cut} more characters are not shown]" if cut > 0 else shown

@@ -17,7 +17,7 @@ from daruma.graph.command_line._pitfalls import pitfalls_app
 from daruma.graph.command_line._printable import one_line
 from daruma.graph.command_line._run import BareDecisions, answer, demo, resume, retry, run, worker
 from daruma.graph.command_line._settings import agreed, doctor, settings, trust
-from daruma.graph.command_line._threads import graph, show, threads_app, undo
+from daruma.graph.command_line._threads import approvals_app, graph, show, threads_app, undo
 from daruma.state.errors import DarumaError
 
 # --- What went wrong, as one line on standard error and exit code 2; never a bare traceback.
@@ -137,6 +137,7 @@ for command in (
 ):
     app.command(cls=BareDecisions if command is answer else None)(command)
 app.add_typer(threads_app)
+app.add_typer(approvals_app)
 app.add_typer(memory_app)
 app.add_typer(pitfalls_app)
 app.add_typer(knowledge_app)

@@ -15,6 +15,7 @@ from daruma.graph.command_line._questions import (
     shown_approval,
 )
 from daruma.graph.command_line._thread_view import Stop
+from daruma.state.allowances import Allowance, read_pattern
 from daruma.state.interrupts import read_reply
 from daruma.state.plan_reading import FIELDS
 from daruma.state.spending import amount_in
@@ -27,13 +28,17 @@ def decision_on(
     decision: str,
     reason: str = "",
     args: Mapping[str, Any] | None = None,
+    always: str | None = None,
+    pattern: str = "",
 ) -> dict[str, Any]:
     """Return a decision that names exactly what was asked: its id and its digest.
 
-    A reason goes with ``deny``, new arguments go with ``edit``.
+    A reason goes with ``deny``, new arguments go with ``edit``, ``always`` with ``approve``.
     """
     told: dict[str, Any] = {"reason": reason} if decision == "deny" else {}
     told |= {"args": dict(args)} if args is not None else {}
+    if always and decision == "approve":
+        told |= {"always": always, "pattern": pattern}
     return {
         "approval_id": approval["approval_id"],
         "digest": approval["digest"],
@@ -69,6 +74,11 @@ _CALL_CHOICES: Final = {
     "s": "[s]how whole",
     "l": "[l]ater",
 }
+_ALWAYS: Final = {
+    "t": ("thread", "always on this [t]hread"),
+    "w": ("workspace", "always in this [w]orkspace"),
+}
+_PATTERN: Final = "  Pattern, as 'pytest *' or 'amount=*' (empty: exactly this call): "
 
 
 @dataclass
@@ -88,9 +98,13 @@ class ApprovalTalk:
         shown = approval
         self._show(shown, which)
         while True:
-            said = choice(_CALL_CHOICES, self.read)
+            scopes = approval.get("always", ()) if shown is approval else ()
+            always = {key: text for key, (scope, text) in _ALWAYS.items() if scope in scopes}
+            said = choice({**_CALL_CHOICES, **always}, self.read)
             if said == "a":
                 return _agreed(approval, shown)
+            if said in _ALWAYS:
+                return self._always(approval, _ALWAYS[said][0])
             if said == "d":
                 return decision_on(
                     approval, "deny", self.read("  Why not (may be empty): ").strip()
@@ -100,6 +114,19 @@ class ApprovalTalk:
             elif (args := self._edited(shown)) is not None:
                 shown = edited_approval(approval, args)
                 self._show(shown, "as you changed it")
+
+    def _always(self, approval: Mapping[str, Any], scope: str) -> dict[str, Any]:
+        """Return a yes to calls to come, once it is said what it covers."""
+        while True:
+            pattern = self.read(_PATTERN).strip()
+            try:
+                args, free, words = read_pattern(approval["tool"], approval["args"], pattern)
+            except ValueError as error:
+                self.paper.put(Line("bad", str(error)))
+            else:
+                given = Allowance(tool=approval["tool"], args=args, free=free, words=words)
+                self.paper.put(Line("note", f"from now on nobody is asked about {given.text}"))
+                return decision_on(approval, "approve", always=scope, pattern=pattern)
 
     def _show(self, approval: Mapping[str, Any], which: str) -> None:
         self.paper.put(Line("head", "May this run?", which), *cut(shown_approval(approval)))

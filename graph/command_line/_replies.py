@@ -56,7 +56,8 @@ class Given:
 
     ``edit`` names a file with a plan or, where there are ``args``, an approval: they are the JSON
     of the arguments that it is to run with. ``to`` is the id of the question that is answered,
-    where several are open.
+    where several are open. ``always`` says where what is approved may also run from now on, and
+    ``pattern`` what of it.
     """
 
     confirm: bool = False
@@ -68,6 +69,8 @@ class Given:
     text: str | None = None
     args: str | None = None
     to: str | None = None
+    always: str | None = None
+    pattern: str = ""
 
     def replies(self, thread: str, questions: Collection[Interrupt]) -> dict[str, Any]:
         """Return the replies by interrupt id. Raises :class:`AnswerRefused`."""
@@ -105,6 +108,10 @@ class Given:
         """Refuse no answer, and several that exclude each other. Raises :class:`AnswerRefused`."""
         self._what()
         self._edited()
+        if self.always and not self.approve:
+            raise AnswerRefused("--always goes with --approve")
+        if self.pattern and not self.always:
+            raise AnswerRefused("--pattern goes with --always thread or --always workspace")
 
     @property
     def _decides(self) -> bool:
@@ -150,8 +157,12 @@ class Given:
         }
         _check_names(said, open_ones)
         decided = {name: _decision(name, said) for name in open_ones}
+        if self.pattern and list(decided.values()).count("approve") > 1:
+            raise AnswerRefused("--pattern is about one call: name it, as in --approve ID")
         return [
-            decision_on(open_ones[name], decision, self.reason, edited.get(name))
+            decision_on(
+                open_ones[name], decision, self.reason, edited.get(name), self.always, self.pattern
+            )
             for name, decision in decided.items()
             if decision
         ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
@@ -52,6 +52,10 @@ def run(  # noqa: PLR0913  # each is an option of the command
         str | None,
         typer.Option(metavar="THREAD", help="Name of the thread; else a new one."),
     ] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="JSON schema that the answer is to fit; it is printed."),
+    ] = None,
     submit: Submit = False,
     yes: Yes = False,
     json: AsJson = False,
@@ -64,10 +68,25 @@ def run(  # noqa: PLR0913  # each is an option of the command
         raise typer.BadParameter("say what is to be done", param_hint="GOAL")
     name = new_thread_name() if thread is None else checked_thread_name(thread)
     given = {"messages": [("user", goal)], "mode": mode, "workspace": workspace}
-    session = Session(name, model=model, folder=Path.cwd(), workspace=workspace)
+    if schema and submit:
+        raise typer.BadParameter("a worker knows no schema: leave out --submit")
+    form = _schema_in(schema) if schema else None
+    session = Session(name, model, Path.cwd(), workspace, response_format=form)
     talk = talk_of(submit=submit, yes=yes, json=json)
     code = talk.hold(session, lambda _: Go(given))
     raise typer.Exit(code)
+
+
+def _schema_in(path: str) -> dict[str, Any]:
+    """Read the schema that answers are to fit (FA-10). Raises a usage error for what is none."""
+    from json import loads
+
+    from daruma.tools.response_format import ResponseFormat
+
+    try:
+        return ResponseFormat.of(loads(Path(path).read_text(encoding="utf-8"))).schema
+    except (OSError, ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"{path}: {error}", param_hint="--schema") from None
 
 
 def resume(
@@ -184,6 +203,17 @@ def answer(  # noqa: PLR0913  # each is an option of the command
         str | None,
         typer.Option(metavar="ID", help="Which question is answered, where several are open."),
     ] = None,
+    always: Annotated[
+        Literal["thread", "workspace"] | None,
+        typer.Option(help="Let what is approved also run from now on, without a question."),
+    ] = None,
+    pattern: Annotated[
+        str,
+        typer.Option(
+            metavar="PATTERN",
+            help="What --always covers beyond exactly this call: 'pytest *', 'amount=*'.",
+        ),
+    ] = "",
     model: Model = None,
     submit: Submit = False,
     yes: Yes = False,
@@ -199,7 +229,11 @@ def answer(  # noqa: PLR0913  # each is an option of the command
     from daruma.graph.command_line._replies import Given
     from daruma.graph.command_line._session import Go, Session
 
-    given = Given(confirm, reject, edit, approve or (), deny or (), reason, text, args, to)
+    given = Given(
+        *(confirm, reject, edit, approve or (), deny or (), reason, text, args, to),
+        always=always,
+        pattern=pattern,
+    )
     talk = talk_of(submit=submit, yes=yes, json=json)
     if given == Given() and isinstance(talk, Conversation) and talk.asks:
         raise typer.Exit(talk.hold(Session(thread, model=model), lambda _: None))

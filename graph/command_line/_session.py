@@ -101,7 +101,8 @@ class Session:
     A new request names the ``folder`` whose settings it runs under, and its ``workspace``; without
     them, settings are those that the thread was started with. The model is ``model``, else the one
     that the thread ran with, else the settings'.
-    ``start`` is an earlier checkpoint to go on from. ``person`` says that somebody is there to be
+    ``start`` is an earlier checkpoint to go on from. ``response_format`` is the JSON schema that a
+    new task's answer is to fit. ``person`` says that somebody is there to be
     asked.
     """
 
@@ -112,6 +113,7 @@ class Session:
     reached: bool = False
     person: bool = False
     start: str | None = None
+    response_format: dict[str, Any] | None = None
 
     async def advance(
         self,
@@ -129,7 +131,7 @@ class Session:
             postgres = await stack.enter_async_context(aopen_postgres())
             kept = await self.keepsake(postgres)
             settings, model = kept.settings(), self.model or kept.model
-            settings = settings.with_a_person() if self.person else settings
+            settings = _as_the_user(settings.with_a_person() if self.person else settings)
             # Reading needs no model: a thread tells its result where no key is set.
             graph = build_graph(settings=Settings(), persistence=postgres)
             snapshot = await graph.aget_state(self._config())
@@ -143,7 +145,10 @@ class Session:
                 servers = open_mcp_tools(settings.tools.mcp_servers, here)
                 tools = await stack.enter_async_context(servers)
                 store = postgres.store_for(settings.llm)
-                graph = build_graph(model, tools, settings, postgres, store=store)
+                form = self.response_format
+                graph = build_graph(
+                    model, tools, settings, postgres, store=store, response_format=form
+                )
             if going and going.reopen:
                 config = self._config() | {"metadata": kept.metadata}
                 await graph.areopen(config, call=going.call)
@@ -194,6 +199,14 @@ class Session:
     def _config(self) -> RunnableConfig:
         point = {"checkpoint_id": self.start} if self.start else {}
         return RunnableConfig(configurable={"thread_id": self.thread, **point})
+
+
+def _as_the_user(settings: Settings) -> Settings:
+    """Let a yes reach as far as the workspace, unless the settings say how far (TL-25)."""
+    tools = settings.tools
+    if "always" in tools.model_fields_set:
+        return settings
+    return settings.model_copy(update={"tools": tools.model_copy(update={"always": "workspace"})})
 
 
 # --- Leaving a thread to a worker: what would be run here is queued, and its name is printed.

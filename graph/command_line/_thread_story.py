@@ -1,6 +1,7 @@
 """Threads on paper: the list, the story of one, its page, and following it."""
 
 import asyncio
+import json
 import os
 import re
 import shlex
@@ -228,7 +229,10 @@ def print_summary(
         console.print(Rule(title, style=colour, align="left", characters=dash))
     else:
         console.print(Text(f"{dash * 3}{title}{dash * 3}"))
-    console.print(Text(shown(result.output)), soft_wrap=not paper.terminal)
+    structured = result.to_dict().get("structured")
+    indented = json.dumps(structured, indent=2, ensure_ascii=False)
+    said = result.output if structured is None else indented
+    console.print(Text(shown(said)), soft_wrap=not paper.terminal)
     console.print()
     _print_rows(paper, [*_rows(paper, thread, result), *_undo_rows(thread, result, savepoints)])
     if result.verification and not result.verification.passed:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from daruma.graph.command_line._options import AsJson, ThreadName
+from daruma.graph.command_line._printable import one_line
+from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:
     from daruma.graph.command_line._output import Paper
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from daruma.graph.command_line._thread_view import ThreadView
     from daruma.graph.command_line._undo import UndoTalk
     from daruma.graph.storage import OldThread, Pruned
+    from daruma.state.allowances import Allowance
     from daruma.tools.snapshots import Conflicts
 
 
@@ -188,7 +191,6 @@ def size_of(count: float) -> str:
 
 def _tell(paper: "Paper", old: "Sequence[OldThread]") -> None:
     from daruma.graph.command_line._output import Line
-    from daruma.graph.command_line._printable import one_line
 
     for each in old:
         tail = f"{each.standing}, last written {each.updated_at:%Y-%m-%d}, {size_of(each.size)}"
@@ -200,7 +202,6 @@ def _tell(paper: "Paper", old: "Sequence[OldThread]") -> None:
 
 
 def _wanted(paper: "Paper", number: int, *, keep_history: bool) -> bool:
-    from daruma.state.errors import DarumaError
 
     if not (paper.terminal and sys.stdin is not None and sys.stdin.isatty()):
         raise DarumaError("nothing was deleted: there is nobody to ask, so say it with --yes")
@@ -234,6 +235,68 @@ def listed(context: typer.Context) -> None:
     """List the threads, the one used last first; ``prune`` deletes old ones."""
     if context.invoked_subcommand is None:
         threads()
+
+
+# --- ``daruma approvals``: what was said yes to for calls to come, and taking it back.
+
+approvals_app = typer.Typer(
+    name="approvals", help="List what may run without a question, as you said; or take it back."
+)
+OfThread = Annotated[
+    str | None, typer.Option("--thread", metavar="THREAD", help="That of a thread, too.")
+]
+
+
+@approvals_app.callback(invoke_without_command=True)
+def approvals(context: typer.Context) -> None:
+    """List what may run without a question in any workspace; ``revoke`` takes it back."""
+    if context.invoked_subcommand is None:
+        list_approvals()
+
+
+@approvals_app.command("list")
+def list_approvals(thread: OfThread = None) -> None:
+    """List what may run without a question: its id, where it holds, and what it covers."""
+    from daruma.state.allowances import workspace_allowances
+
+    of_thread = asyncio.run(_given_on(thread)) if thread else ()
+    held = [(each.workspace, each) for each in workspace_allowances()]
+    for where, each in [*held, *((f"thread {thread}", each) for each in of_thread)]:
+        typer.echo(one_line(f"{each.id}  {where}  {each.text}", 1000))
+
+
+@approvals_app.command()
+def revoke(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The id that the list shows.")],
+    thread: OfThread = None,
+) -> None:
+    """Take it back: from now on such calls are asked about again."""
+    from daruma.state.allowances import revoke_allowance
+
+    taken = asyncio.run(_given_on(thread, revoke=id_)) if thread else revoke_allowance(id_)
+    if not taken:
+        raise DarumaError(f"there is no approval {id_!r}: see `daruma approvals list`")
+
+
+async def _given_on(thread: str, *, revoke: str = "") -> "list[Allowance]":
+    """Return what holds on a thread; with ``revoke`` that one, which then does not any more."""
+    from daruma.graph.build import build_graph
+    from daruma.graph.storage import aopen_postgres
+    from daruma.state.allowances import revoked
+    from daruma.tools.calls import Outputs
+
+    async with aopen_postgres() as postgres:
+        graph = build_graph(persistence=postgres)
+        snapshot = await graph.aget_state({"configurable": {"thread_id": thread}})
+        outputs = Outputs(postgres.checkpointer.outputs, thread)
+        held = [
+            each
+            for each in snapshot.values.get("allowances", ())
+            if await outputs.read(revoked(each.id)) is None and revoke in ("", each.id)
+        ]
+        for each in held if revoke else ():
+            await outputs.note(revoked(each.id), "")
+    return held
 
 
 # --- ``daruma undo``: put the files of a thread's workspace back as they were.

@@ -1,5 +1,6 @@
 """One request to a chat model: the call, the tools that it offers, what is said."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self, TypeGuard
@@ -178,7 +179,10 @@ class Request:
         if self.sampling is None:
             return await ask_model(model, messages, config, {})
         config["tags"] = [TAG_NOSTREAM]
-        return await ask_model(model, messages, config, {"stream": False, **self.options()})
+        options = {"stream": False, **self.options()}
+        if not (getattr(model, "profile", None) or {}).get("structured_output"):
+            options.pop("response_format", None)
+        return await ask_model(model, messages, config, options)
 
     @property
     def tokens(self) -> int:
@@ -189,7 +193,14 @@ class Request:
         """Return how the answer is sampled, as far as the model takes it."""
         if self.sampling is None:
             return {}
-        given = {"temperature": self.sampling.temperature, "max_tokens": self.sampling.max_tokens}
+        schema = self.sampling.schema
+        form = {"name": "answer", "schema": schema}
+        given = {
+            "temperature": self.sampling.temperature,
+            "max_tokens": self.sampling.max_tokens,
+            # In OpenAI's form, which LangChain's models of other providers read too.
+            "response_format": {"type": "json_schema", "json_schema": form} if schema else None,
+        }
         return {k: v for k, v in given.items() if v is not None and k not in self.left_out}
 
     def without_refused(self, fault: Fault) -> Self:
@@ -201,5 +212,6 @@ class Request:
             return self
         # OpenAI's client sends the limit under its new name.
         words = fault.message.replace("max_completion_tokens", "max_tokens")
+        words = re.sub(r"json_?schema|output_(?:config|format)", "response_format", words)
         refused = frozenset(name for name in self.options() if name in words)
         return replace(self, left_out=self.left_out | refused) if refused else self

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, get_args
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
+from daruma.state.calls import ALLOWED_BY
 from daruma.state.recovery import Recovered
 from daruma.state.spending import format_amount, usages_of
 from daruma.state.steps import Audit, ContextCost, Grant, Step, StepKind
@@ -215,7 +216,11 @@ def call_moments(message: AIMessage, results: Results) -> Iterator[tuple[Moment,
 
 
 def _call(name: str, args: Mapping[str, Any], result: ToolMessage | None) -> Moment:
-    whole = result.additional_kwargs.get(REFERENCE) if result else None
+    noted = result.additional_kwargs if result else {}
+    notes = {
+        "kept whole as output": noted.get(REFERENCE),
+        "allowed by approval": noted.get(ALLOWED_BY),
+    }
     return Moment(
         kind="tool",
         title=call_title(name, args),
@@ -223,11 +228,9 @@ def _call(name: str, args: Mapping[str, Any], result: ToolMessage | None) -> Mom
         output=result.text if result else "",
         ok=None if result is None else result.status != "error",
         node="tool",
-        note="no result yet"
-        if result is None
-        else f"kept whole as output {whole}"
-        if whole
-        else "",
+        note="; ".join(f"{what} {id_}" for what, id_ in notes.items() if id_)
+        if result
+        else "no result yet",
         diff=edit_diff(args),
     )
 
@@ -261,6 +264,7 @@ _NODES: dict[StepKind, str] = {
     "intake": "intake",
     "tool": "tool",
     "pause": "pause",
+    "structure": "structure",
 }
 _KINDS: dict[StepKind, Kind] = {
     "plan": "plan",
@@ -277,10 +281,12 @@ _FAILED: dict[StepKind, str] = {
     "plan": "no usable plan",
     "reflect": "no reflection",
     "repair": "nothing repaired",
+    "structure": "not in the structure that was asked for",
     "verify": "verification failed",
 }
 _DONE: dict[StepKind, str] = {
     "repair": "asked to repair calls",
+    "structure": "answer in the structure that was asked for",
     "intake": "asked whether the message goes on with what came before",
     "summarise": "history summarised",
     "verify": "verification passed",

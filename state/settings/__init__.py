@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Memory,
         ModelOptions,
         ModelPrice,
+        ProjectInstructions,
         PromptPiece,
         Recovery,
         Requests,
@@ -65,7 +66,8 @@ else:
             "_reference": "PAGE SCHEMA render_page settings_schema values_in_force",
             "_sections": (
                 "EmergencyRule Evolution FallbackChain LLM Memory ModelOptions ModelPrice "
-                "PromptPiece Recovery Requests RoleOptions Skills Spendable Team"
+                "ProjectInstructions PromptPiece Recovery Requests RoleOptions Skills Spendable "
+                "Team"
             ),
             "_settings": ("Sandbox Settings"),
             "_sources": "SETTINGS_FILE SettingsFile merge_settings",
@@ -92,6 +94,7 @@ __all__ = [
     "ModelPrice",
     "PolicyKey",
     "PolicyRule",
+    "ProjectInstructions",
     "PromptPiece",
     "Recovery",
     "Requests",

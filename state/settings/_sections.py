@@ -315,6 +315,19 @@ class Skills(Section):
     )
 
 
+class ProjectInstructions(Section):
+    """What a workspace's repository says to whoever works in it: shown as its words."""
+
+    files: tuple[Filled, ...] = Field(
+        default=("AGENTS.md", "CLAUDE.md"),
+        description="Read in the workspace and the folders above, up to its repository's root; "
+        "none switches it off.",
+    )
+    max_chars: int = Field(
+        default=16_000, ge=0, description="Characters that are shown of all of them."
+    )
+
+
 class PromptPiece(Section):
     """A named piece of the prompt, and where it stands.
 

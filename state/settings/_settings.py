@@ -12,6 +12,7 @@ from daruma.state.settings._sections import (
     FallbackChain,
     Filled,
     Memory,
+    ProjectInstructions,
     PromptPiece,
     Section,
     Skills,
@@ -110,6 +111,7 @@ class Settings(Section):
     tools: Tools = Tools()
     memory: Memory = Memory()
     skills: Skills = Skills()
+    instructions: ProjectInstructions = ProjectInstructions()
     prompts: dict[str, PromptPiece] = Field(
         default={}, description="Named pieces that are added to the prompts, each at its place."
     )

@@ -35,7 +35,7 @@ SHELL_TOOL = "run_command"
 _KEY = re.compile(r"([^\s()]+)(?:\((.*)\))?", re.DOTALL)
 _ARGUMENT = re.compile(r"\s*([A-Za-z_][\w-]*)\s*=\s*(\S.*?)\s*", re.DOTALL)
 _COMMA = re.compile(r",(?![^{]*\})")  # not the commas of {a,b}
-_COMMAND_HAS = frozenset({"command", "cwd", "timeout"})
+_COMMAND_HAS = frozenset({"command", "cwd", "timeout", "write"})
 
 
 @dataclass(frozen=True)
@@ -312,6 +312,16 @@ class Tools(Section):
         default="ask",
         description="A call that a crash cut short, and that may have had its effect: ask a person "
         "what became of it, or tell the model that it is unknown.",
+    )
+    read_only_first: bool = Field(
+        default=True,
+        description="Run a command read-only and without network before a person is asked about "
+        "it, at sandbox level namespace; who is asked only if that does not do.",
+    )
+    always: Literal["never", "thread", "workspace"] = Field(
+        default="thread",
+        description="How far a yes may reach that is given for calls to come: this thread, or "
+        "all threads in the workspace. On the command line it is the workspace.",
     )
     profile: str | None = Field(default=None, description="Which tools are shown; null: all.")
     profiles: dict[str, tuple[str, ...]] = Field(

@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import shlex
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -17,7 +16,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from daruma.state.data_dir import data_dir
+from daruma.state.data_dir import data_dir, write_private
 from daruma.state.settings._errors import SettingsError
 from daruma.state.settings._sources import (
     SETTINGS_FILE,
@@ -110,11 +109,7 @@ def _record_of(path: Path) -> Record | None:
 
 
 def _keep(record: Record) -> None:
-    _folder().mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = _file_of(record.path)
-    with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as new:
-        json.dump(asdict(record), new)
-    Path(new.name).replace(file)
+    write_private(_file_of(record.path), json.dumps(asdict(record)))
 
 
 def _read(file: Path) -> Record | None:

@@ -209,8 +209,15 @@ SPENT: dict[str, Any] = {
         {"calls": [{"name": "transfer", "args": {"amount": 7}}], **USED},
         {"say": "Transferred.", **USED},
     ],
+    "structure": [{"say": "Twelve.", **USED}, {"json": {"sum": "12"}, **USED}],
 }
-"""More is granted when the budget of tokens is spent."""
+"""More is granted when the budget of tokens is spent; the answer is asked for in a form."""
+
+SUM: dict[str, Any] = {
+    "type": "object",
+    "properties": {"sum": {"type": "integer"}},
+    "required": ["sum"],
+}
 
 
 @dataclass(frozen=True)
@@ -225,6 +232,7 @@ class Scene:
     mode: str = "plan_exec"
     window: int | None = None
     tokens: int | None = None
+    form: dict[str, Any] | None = None
 
 
 _GAVE_UP = ("gave_up_after_reflections", "verification_failed")
@@ -238,7 +246,7 @@ SCENES = {
     "restored": Scene(RESTORED, (*_GAVE_UP, "right")),
     "held": Scene(HELD, (*_GAVE_UP, "right")),
     "asked": Scene(ASKED, ("completed", None, "a"), check=None),
-    "spent": Scene(SPENT, ("completed", None, "a"), check=None, tokens=150),
+    "spent": Scene(SPENT, ("completed", None, "a"), check=None, tokens=150, form=SUM),
     "remembered": Scene(REMEMBERED, ("completed", None, "a"), check=None, mode="react"),
     "crowded": Scene(CROWDED, ("completed", None, "right"), check=None, mode="react", window=3300),
     "team": Scene(TEAM, ("completed", None, "rightb"), check=None, mode="team_collab"),
@@ -283,7 +291,8 @@ def graph_over(pg: Postgres, name: str, folder: Path, point: int) -> Any:
         "evolution": {"enabled": False},  # it writes beside the run, and would blur the points
     }
     model = ScriptedChatModel(script=scene.script)
-    return build_graph(model, tools, Settings.model_validate(settings), persistence=pg)
+    given = Settings.model_validate(settings)
+    return build_graph(model, tools, given, persistence=pg, response_format=scene.form)
 
 
 def reply_to(question: Any, folder: Path) -> dict[str, Any]:

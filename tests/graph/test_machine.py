@@ -53,6 +53,7 @@ NAMES = {
     "pause",
     "rollback",
     "settle",
+    "structure",
     "emergency",
     "finish",
     "hold",

@@ -22,6 +22,7 @@ from tests.parts import (
 from daruma.graph import routes
 from daruma.graph.machine import TABLE
 from daruma.state.recovery import RecoveryAction
+from daruma.state.result import Structured
 from daruma.state.steps import Compaction, Crowded, Grant, Overrun, Paying
 from daruma.state.task import Amounts
 
@@ -44,6 +45,8 @@ RED_ONCE: dict[str, Any] = {"verification": RED, "steps": taken("verify", ok=Fal
 AT_VERIFY: dict[str, Any] = {"origin": a_failure(node="verify")}
 RETRIED: dict[str, Any] = {"steps": taken("recover", recovery=a_recovery("retry"))}
 UNRECOVERED: dict[str, Any] = FAILED | {"task": a_task(limits={"recoveries": 0})}
+ASKED: dict[str, Any] = {"structured": Structured(schema={})}
+SHAPED: dict[str, Any] = {"structured": Structured(schema={}, value={})}
 AT_PLAN: dict[str, Any] = {"origin": a_failure(node="plan")}
 
 
@@ -101,6 +104,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("member", {}, "reported"),
     ("merge", planned(ended("completed"), a_phase("b", "a")), "next"),
     ("merge", planned(ended("completed")), "completed"),
+    ("merge", planned(ended("completed")) | ASKED, "unstructured"),
     ("merge", planned(ended("failed")), "failed"),
     ("main", FAILED | {"calls": (a_call(),)}, "failed"),
     ("main", {"clarification": a_clarification()}, "asked"),
@@ -113,6 +117,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("main", VERIFYING, "candidate"),
     ("main", {}, "final"),
     ("main", ANSWERED, "completed"),
+    ("main", ANSWERED | ASKED, "final"),
     ("main", ANSWERED | {"verification": RED}, "final"),
     ("main", planned(a_phase("a"), **ANSWERED), "final"),
     ("main", VERIFYING | {"steps": VERIFICATIONS}, "final"),
@@ -174,6 +179,12 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("pause", paused("reflect"), "reflectable"),
     ("pause", paused("verify"), "checkable"),
     ("pause", FAILED | paused("recovery"), "recoverable"),
+    ("pause", ASKED | paused("structure"), "structurable"),
+    (
+        "pause",
+        FAILED | planned(ended("completed"), **paused("structure", stopped=True)),
+        "hopeless",
+    ),
     ("pause", paused("main", stopped=True), "checkable"),
     ("pause", FAILED | paused("main", stopped=True), "stopped"),
     ("pause", FAILED | paused("plan", stopped=True), "hopeless"),
@@ -187,6 +198,9 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("recovery", FAILED | {"action": RecoveryAction(strategy="retry")}, "unsure"),
     *((node, values, outcome) for node in ("recovery", "consult") for values, outcome in RECOVERED),
     ("settle", ANSWERED, "completed"),
+    ("settle", ANSWERED | ASKED, "unstructured"),
+    ("settle", ANSWERED | SHAPED, "completed"),
+    ("settle", planned(ended("completed")) | ASKED, "unstructured"),
     ("settle", ANSWERED | FAILED, "failed"),
     ("settle", {}, "failed"),
     ("settle", planned(ended("completed")), "completed"),
@@ -212,6 +226,10 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("finish", {}, "ended"),
     ("finish", FAILED, "ended"),
     ("finish", {"failure": a_failure("rollback_failed")}, "held"),
+    ("structure", ANSWERED | SHAPED, "structured"),
+    ("structure", ANSWERED | ASKED, "again"),
+    ("structure", ANSWERED | ASKED | FAILED, "failed"),
+    ("structure", ANSWERED | ASKED | SPENT, "spent"),
     ("hold", planned(ended("failed"), failure=a_failure("rollback_failed")), "again"),
     ("hold", planned(ended("failed"), a_phase("b")), "next"),
     ("hold", planned(ended("failed")), "failed"),

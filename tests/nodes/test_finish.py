@@ -25,7 +25,7 @@ from daruma.nodes.finish import finish
 from daruma.state.channels import Update
 from daruma.state.emergency import emergency_of
 from daruma.state.events import Event, TaskCompleted
-from daruma.state.result import TaskResult
+from daruma.state.result import Structured, TaskResult
 from daruma.state.savepoint import Drifted, Savepoint
 from daruma.state.steps import Audit
 from daruma.state.task import Status
@@ -112,9 +112,10 @@ async def test_open_calls_are_answered_before_the_end() -> None:
 async def test_the_result_holds_what_was_spent() -> None:
     """MO-07: of this task only; the total runs from its start to the clock's now, 100 s."""
     steps = [*taken("think", "think", "verify"), *taken("think", task="t/0")]
-    found = await result(steps=steps, task=a_task(started_at=40.0), error=ERROR)
+    left = Structured(schema={}, value={"of": "another task"})
+    found = await result(steps=steps, task=a_task(started_at=40.0), error=ERROR, structured=left)
 
-    assert found.task_id == "t/1"
+    assert (found.task_id, found.structured) == ("t/1", None)
     spent = {
         "plan": 0,
         "think": 2,
@@ -128,6 +129,7 @@ async def test_the_result_holds_what_was_spent() -> None:
         "intake": 0,
         "tool": 0,
         "pause": 0,
+        "structure": 0,
     }
     assert found.budgets == spent
     assert found.timings["total"] == 60.0

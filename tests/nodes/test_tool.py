@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from langgraph.errors import GraphInterrupt
-from tests.parts import a_call, a_context, a_state, a_task, settings
+from tests.parts import a_call, a_context, a_state, a_task, no_sandbox, settings
+from tests.sandboxes import sandbox_at
 
 from daruma.graph.storage._ledgers import Place, ProcessJournals
 from daruma.nodes.tool import summary, tool
@@ -17,6 +18,7 @@ from daruma.state.channels import Update
 from daruma.state.errors import CutOff, HoldLost, StorageUnavailable
 from daruma.state.events import Event
 from daruma.state.outcome import result_of
+from daruma.tools.sandbox import Sandbox
 from daruma.tools.threads import MOST_TOOL_THREADS, in_tool_thread
 
 
@@ -233,6 +235,24 @@ async def test_a_call_that_may_not_run_any_more_does_not(rule: str, said: str) -
 
     assert (status, heard) == ("failed", [])
     assert said in text
+
+
+@pytest.mark.parametrize("level", ["absent", "none", "landlock"])
+async def test_without_namespaces_a_command_waits_for_a_person(level: Any, tmp_path: Path) -> None:
+    """TL-24: nothing else can keep it from all changes; nothing is started."""
+    events: list[Event] = []
+    context = replace(a_context(events=events), open_sandbox=no_sandbox)
+    if level != "absent":
+
+        async def opened() -> Sandbox:
+            return sandbox_at(level)
+
+        context = replace(context, open_sandbox=opened)
+    call = a_call("c1", name="run_command", args={"command": "ls"}, read_only=True)
+    update = await tool(Dispatch(task=a_task(workspace=str(tmp_path)), call=call), context)
+
+    assert update == {"calls": replace(call, status="awaiting", read_only=False)}
+    assert events == []
 
 
 async def test_a_call_that_is_given_up_is_unknown() -> None:

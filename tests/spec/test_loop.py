@@ -26,7 +26,7 @@ from tests.spec.face import (
     say,
 )
 
-from daruma import build_graph
+from daruma import Settings, build_graph
 
 HEARD: list[str] = []
 """What was shouted: the effects of a test's calls."""
@@ -508,6 +508,109 @@ def test_an_approval_shows_exactly_what_runs(workspace: Path) -> None:
     assert not (workspace / "a").exists()
     run.approve()
     assert ((workspace / "a").read_text(), HEARD) == ("hi\n", ["hi"])
+
+
+def test_a_command_that_only_looks_asks_nobody(workspace: Path) -> None:
+    """TL-24: nor does one that fails by itself; what has to write is asked about, and runs once."""
+    (workspace / "a").write_text("one\n")
+    (workspace / ".env").write_text("TOKEN=hunter22\n")
+    lines = ["cat a", "grep two a", "echo more >> a", "cat .env", "cat a"]
+    turn = calls(*(command(line, f"c{n}") for n, line in enumerate(lines)))
+    run = Run([turn, say()], workspace=workspace, **UNCHECKED).ask()
+
+    assert [each["approval_id"] for each in run.approvals] == ["c2", "c3"]
+    assert [each["reason"].rpartition("read-only first: ")[2] for each in run.approvals] == [
+        "it has to write",
+        "it was denied something",
+    ]
+    assert (workspace / "a").read_text() == "one\n"
+    run.decide(c2="approve", c3="deny")
+    assert (workspace / "a").read_text() == "one\nmore\n"
+    assert "one" in run.outputs["c0"]
+    assert run.outputs["c1"].startswith("exit code: 1")
+    assert all("ran read-only" in run.outputs[id_] for id_ in ("c0", "c1", "c4"))
+    assert "read-only" not in run.outputs["c2"]
+    assert (run.unclosed, run.result.completed) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("tools", "more"),
+    [
+        ({"read_only_first": False}, {}),
+        ({"policy": {"run_command(cat *)": "confirm"}}, {}),
+        ({"policy": {"run_command": {"decision": "confirm", "required": True}}}, {}),
+        ({}, {"write": True}),
+    ],
+    ids=["off", "a rule", "required", "asked for"],
+)
+def test_a_command_is_asked_about_at_once_where_that_is_wanted(
+    workspace: Path, tools: dict[str, Any], more: dict[str, Any]
+) -> None:
+    """TL-24: by the settings, by a rule that says so, by the model."""
+    (workspace / "a").write_text("one\n")
+    turn = calls(call("run_command", "c1", command="cat a", **more))
+    run = Run([turn, say()], workspace=workspace, tools=tools, **UNCHECKED).ask()
+
+    assert run.happened("tool_started") == []
+    assert "one" in run.approve().outputs["c1"]
+
+
+def test_a_yes_can_be_given_for_calls_to_come(workspace: Path) -> None:
+    """TL-25: for the thread, by what it covers; the result says by which yes it ran."""
+    script = [
+        calls(call("shout", "c1", text="hi", times=1)),
+        calls(call("shout", "c2", text="hi", times=3), call("shout", "c3", text="other")),
+        say(),
+        calls(call("shout", "c4", text="hi")),
+        say(),
+    ]
+    run = Run(script, with_tools=[shout], workspace=workspace, tools=CONFIRM).ask()
+    yes = {k: run.approvals[0][k] for k in ("approval_id", "digest")} | {"decision": "approve"}
+    for wrong in (
+        {"always": "workspace"},
+        {"pattern": "times=*"},
+        {"always": "thread", "pattern": "loud=*"},
+        {"always": "thread", "decision": "deny"},
+    ):
+        refused(lambda wrong=wrong: run.decide(yes | wrong))  # type: ignore[misc]
+    run.decide(yes | {"always": "thread", "pattern": "times=*"})
+
+    assert (HEARD, [each["approval_id"] for each in run.approvals]) == (["hi", "hi"], ["c3"])
+    (given,) = run.snapshot.values["allowances"]
+    assert given.text == "shout(text='hi', times=*)"
+    assert [each["by"] for each in run.happened("approval_completed")] == ["", given.id]
+    run.decide(c3="deny").ask()
+    assert (HEARD, run.result.completed) == (["hi"] * 3, True)
+    noted = [m.additional_kwargs for m in run.messages if m.name == "shout"]
+    assert [each.get("daruma_allowed_by") for each in noted] == [None, given.id, None, given.id]
+
+
+def test_no_yes_is_given_for_good_to_what_is_required() -> None:
+    """TL-25: nor does an earlier one hold once the policy requires a person, or never offers it."""
+    turn = [
+        calls(call("shout", "c1", text="hi")),
+        say(),
+        calls(call("shout", "c2", text="hi")),
+        say(),
+    ]
+    required = {"policy": {"shout": {"decision": "confirm", "required": True}}}
+    for tools in (required, {**CONFIRM, "always": "never"}):
+        run = Run(turn, with_tools=[shout], tools=tools).ask()
+        assert "always" not in run.approvals[0]
+    saver = InMemorySaver()
+    run = Run(turn, with_tools=[shout], tools=CONFIRM)
+    run.graph = build_graph(
+        run.model, [shout], Settings.model_validate({"tools": CONFIRM}), checkpointer=saver
+    )
+    run.ask()
+    asked = {k: run.approvals[0][k] for k in ("approval_id", "digest")}
+    run.decide(asked | {"decision": "approve", "always": "thread"})
+    run.graph = build_graph(
+        run.model, [shout], Settings.model_validate({"tools": required}), checkpointer=saver
+    )
+    run.ask()
+
+    assert [each["approval_id"] for each in run.approvals] == ["c2"]
 
 
 def test_a_yes_to_what_has_changed_since_is_void(workspace: Path) -> None:

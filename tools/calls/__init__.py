@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     )
     from daruma.tools.calls._approvals import (
         OpenApproval,
+        Opened,
+        allowances_in_force,
         apply_decision,
         blocking_denial,
         check_permission,
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
         tool_result,
     )
     from daruma.tools.calls._running import ExactCalls, run_with_timeout, with_faults
-    from daruma.tools.calls._schema import import_schema_checks
+    from daruma.tools.calls._schema import import_schema_checks, object_schema_problem
     from daruma.tools.calls._tool import Canonical, Surroundings, Tool, shipped_tool
     from daruma.tools.calls._visible import ToolNameConflictError, VisibleTools, check_names
 else:
@@ -66,8 +68,9 @@ else:
             "_answers": "audit_answer calls_of keep_sent_calls storable_answer "
             "unusable_answer with_reasoning_apart",
             "_approvals": (
-                "OpenApproval apply_decision blocking_denial check_permission "
-                "commands_refusal denial_text open_approvals policy_refusal void_approval"
+                "OpenApproval Opened allowances_in_force apply_decision "
+                "blocking_denial check_permission commands_refusal denial_text "
+                "open_approvals policy_refusal void_approval"
             ),
             "_journal": (
                 "Effect Journal JournalEntry NoJournal Outcome WorkspaceTurns ask_outcome "
@@ -80,7 +83,7 @@ else:
             "_resolve": "read_answer resolve_calls",
             "_results": "OutputStore Outputs ProcessOutputs results_for_unanswered tool_result",
             "_running": "ExactCalls run_with_timeout with_faults",
-            "_schema": "import_schema_checks",
+            "_schema": "import_schema_checks object_schema_problem",
             "_tool": "Canonical Surroundings Tool shipped_tool",
             "_visible": "ToolNameConflictError VisibleTools check_names",
             "_model_repair": "BrokenCalls repair_round",
@@ -97,6 +100,7 @@ __all__ = [
     "McpServers",
     "NoJournal",
     "OpenApproval",
+    "Opened",
     "OriginalMethods",
     "Outcome",
     "OutputStore",
@@ -109,6 +113,7 @@ __all__ = [
     "ToolRefused",
     "VisibleTools",
     "WorkspaceTurns",
+    "allowances_in_force",
     "apply_decision",
     "ask_outcome",
     "audit_answer",
@@ -123,6 +128,7 @@ __all__ = [
     "import_schema_checks",
     "keep_sent_calls",
     "mcp_tools",
+    "object_schema_problem",
     "open_approvals",
     "open_mcp_tools",
     "outcome_without_tool",

@@ -8,6 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from daruma.state.allowances import (
+    Allowance,
+    AllowancesDamaged,
+    build_allowance,
+    revoked,
+    workspace_allowances,
+)
 from daruma.state.calls import Approval, Grounds, ToolTask, approval_of, with_status
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
@@ -25,7 +32,7 @@ from daruma.tools.calls._resolve import failed_task, with_arguments
 from daruma.tools.calls._results import Outputs
 from daruma.tools.calls._tool import Surroundings, Tool
 from daruma.tools.calls._visible import VisibleTools
-from daruma.tools.calls.policy._policy import REDEFINED, UNCONFINED, decide
+from daruma.tools.calls.policy._policy import REDEFINED, UNCONFINED, decide, runs_read_only
 from daruma.tools.commands import command_environment
 from daruma.tools.errors import GroundsChanged, NotPermitted, ToolError
 from daruma.tools.files import (
@@ -185,10 +192,22 @@ class OpenApproval:
         """Whether a decision counts: a yes only for what would run now, a no in any case."""
         return decision.decision == "deny" or decision.digest == self.approval.digest
 
-    def approve(self, call: ToolTask) -> ToolTask:
+    def approve(self, call: ToolTask, allowed_by: str = "") -> ToolTask:
         """Return the call, which may have been edited, as one that may run."""
         given = approval_of(call, self.workspace, self.grounds)
-        return replace(call, status="ready", approved=given.digest)
+        return replace(
+            call, status="ready", approved=given.digest, allowed_by=allowed_by, read_only=False
+        )
+
+    def allowance(self, allowances: Iterable[Allowance]) -> Allowance | None:
+        """Return what a person has said yes to before, if it covers the call (TL-25)."""
+        fitting = (a for a in allowances if a.covers(self.call, self.workspace, self.grounds))
+        return next(fitting, None)
+
+    def always(self, decision: Decision, at: float) -> Allowance:
+        """Return the yes to calls to come that a decision gives."""
+        given = self.approval.digest
+        return build_allowance(self.call, self.workspace, self.grounds, decision.pattern, given, at)
 
 
 @dataclass(frozen=True)
@@ -249,6 +268,26 @@ async def open_approvals(
         told = asdict(grounds) | {"environment": _digests(grounds.environment)}
         await outputs.note(_ids(opened[-1].approval.digest), json.dumps(told))
     return Opened(opened, failed, tree, outputs)
+
+
+# --- What a person has said yes to for calls to come: on the thread, and in its workspace (TL-25).
+
+
+async def allowances_in_force(state: State, outputs: Outputs) -> tuple[list[Allowance], str]:
+    """Return all that hold, and why those of the workspace do not, if they are damaged.
+
+    What was given for the workspace since the thread's last step does not count yet: a node that
+    begins anew with a reply has to see what it saw when it asked, else a no could be lost.
+    """
+    held = [each for each in state.allowances if await outputs.read(revoked(each.id)) is None]
+    workspace = state.task.workspace if state.task else None
+    if workspace is None or not state.steps:
+        return held, ""
+    try:
+        given = await in_thread(workspace_allowances, workspace)
+    except AllowancesDamaged as damaged:
+        return held, str(damaged)
+    return [*held, *(each for each in given if each.at <= state.steps[-1].at)], ""
 
 
 # --- What becomes of a call by a person's decision on it. Pure.
@@ -340,7 +379,10 @@ async def check_permission(
     (TL-13a, SE-06).
     """
     unconfined = at.settings.sandbox.require == "none"
-    if said := policy_refusal(call, tool, at.settings.tools, unconfined=unconfined):
+    said = policy_refusal(
+        call, tool, at.settings.tools, unconfined=unconfined, read_only=at.read_only
+    )
+    if said:
         raise NotPermitted(said)
     if call.definition and call.definition != tool.definition and not call.approved:
         raise GroundsChanged((f"asked, since this has changed: {REDEFINED}",))
@@ -358,12 +400,21 @@ async def check_permission(
 
 
 def policy_refusal(
-    call: ToolTask, tool: Tool, settings: Tools, *, unconfined: bool = False
+    call: ToolTask,
+    tool: Tool,
+    settings: Tools,
+    *,
+    unconfined: bool = False,
+    read_only: bool = False,
 ) -> str | None:
-    """Return why the policy does not let a call run as it stands; None where it does."""
-    decision = decide(tool, call.args, settings, unconfined=unconfined).decision
-    if decision == "deny":
+    """Return why the policy does not let a call run as it stands; None where it does.
+
+    ``read_only`` says that it can change nothing.
+    """
+    rule = decide(tool, call.args, settings, unconfined=unconfined)
+    if rule.decision == "deny":
         return "not run: denied by policy"
-    if decision == "confirm" and not call.approved:
+    read_only = read_only and runs_read_only(rule, call.args, settings)
+    if rule.decision == "confirm" and not (call.approved or read_only):
         return "not run: a person has to approve this; call it again to have it asked"
     return None

@@ -268,7 +268,7 @@ async def call_effect(
     open_sandbox: Callable[[], Awaitable[Sandbox]],
 ) -> Effect | None:
     """Return the effect of a call; None for one that changes nothing, and may be made twice."""
-    if tool.effect == "none" or only_looks(tool, call.args):
+    if tool.effect == "none" or call.read_only or only_looks(tool, call.args):
         return None
     here = tool.effect == "workspace" and workspace is not None
     confined = here and await _confined(call, tool, settings, open_sandbox)

@@ -22,7 +22,7 @@ from daruma.tools.calls._answers import (
 from daruma.tools.calls._json_reader import Refused, Repaired
 from daruma.tools.calls._tool import CanonicalCall, Tool, canonical_call
 from daruma.tools.calls._visible import VisibleTools, resolve_name
-from daruma.tools.calls.policy._policy import check_pin, decide
+from daruma.tools.calls.policy._policy import check_pin, decide, runs_read_only
 from daruma.tools.calls.repair._by_rules import repair_args, repair_text
 
 # --- Going on with a call that the user was asked about: what it leaves out is known already. Pure.
@@ -219,9 +219,12 @@ def evaluate(task: ToolTask, offer: VisibleTools, *, mended_as: str = "") -> Too
         if isinstance(read, Refused) or mended_as == name:
             return _broken(task, "invalid_args", f"invalid_args: {problem}", offer)
         return evaluate(_mended(task, read, task.repaired_by or "rules"), offer, mended_as=name)
+    read_only = offer.reads_first and runs_read_only(rule, args, offer.settings)
+    asked_about = rule.decision == "confirm" and not read_only
     return change_record(
         task,
-        status="awaiting" if rule.decision == "confirm" else "ready",
+        status="awaiting" if asked_about else "ready",
+        read_only=read_only,
         reason=rule.reason,
         required=rule.required,
         deny_effect=rule.deny_effect or ("block" if rule.required else "continue"),

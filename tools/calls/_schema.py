@@ -214,6 +214,28 @@ def _types(schema: Any) -> frozenset[type]:
     return _TYPES.get(named, frozenset()) if isinstance(named, str) else frozenset()
 
 
+def object_schema_problem(schema: Any) -> str | None:
+    """Say why an object can not be asked for by a schema; None if it can."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        json.dumps(schema)
+        Draft202012Validator.check_schema(schema)
+        references = [*_refs(schema)]
+    except SchemaError as error:
+        return f"{error.json_path}: {' '.join(error.message.split()):.200}"
+    except (TypeError, ValueError, RecursionError) as error:
+        return " ".join(str(error).split())[:200]
+    for each in references:
+        if each != "#" and not (each.startswith("#/") and variants({"$ref": each}, schema)):
+            return f"{each!r:.80} is not in it"
+    forms = variants(schema, schema)
+    if not forms or any(types(each) != {"object"} for each in forms):
+        return "its root has to be of type object"
+    return None
+
+
 # --- What a JSON schema takes: its variants, their types, the keys of an object.
 
 MOST_VARIANTS: Final = 50

@@ -132,7 +132,7 @@ class Surroundings:
 
     ``store`` is the graph's, None where it has none; ``memory_owner`` says whose memories the task
     works with; ``call_id`` is the call's; ``expert`` is the team member that calls; ``now`` gives
-    Unix time in seconds.
+    Unix time in seconds. ``read_only`` lets a command change nothing: nobody was asked about it.
     """
 
     workspace: Workspace | None = None
@@ -149,6 +149,7 @@ class Surroundings:
     expert: str = ""
     memory_owner: str = "default"
     now: Callable[[], float] = time.time
+    read_only: bool = False
 
     def needs_store(self) -> BaseStore:
         """Return the store. Raises :class:`ToolError` for a graph that has none."""

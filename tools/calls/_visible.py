@@ -23,8 +23,9 @@ class VisibleTools:
 
     Dates are read as of ``now``, where it is given: where a tool that is shown takes some.
     ``asks`` says that the user can be asked for what a call lacks; calls go on with what is in
-    ``resuming``. ``unconfined`` says that commands run at sandbox level none. ``ran_as`` are the
-    definitions that MCP tools had when they ran on the thread.
+    ``resuming``. ``unconfined`` says that commands run at sandbox level none, ``reads_first`` that
+    they can be run read-only. ``ran_as`` are the definitions that MCP tools had when they ran on
+    the thread.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -34,6 +35,7 @@ class VisibleTools:
     asks: bool = False
     resuming: tuple[Clarification, ...] = ()
     unconfined: bool = False
+    reads_first: bool = False
     ran_as: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, name: str) -> Tool | None:

@@ -224,12 +224,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class CommandRequest:
-    """A command as it was asked for; ``stand_in`` is what it sees in the workspace's place."""
+    """A command as it was asked for; ``stand_in`` is what it sees in the workspace's place.
+
+    ``read_only`` leaves it nothing to change: see :class:`daruma.tools.sandbox.Sandbox`.
+    """
 
     argv: tuple[str, ...]
     cwd: Path
     env: Mapping[str, str]
     stand_in: Path | None = None
+    read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

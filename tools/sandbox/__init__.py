@@ -12,6 +12,7 @@ from daruma.tools.sandbox._sandbox import (
     STRENGTH,
     Sandbox,
     SandboxUnavailable,
+    read_only_refusal,
     sandbox_hint,
 )
 from daruma.tools.sandbox.supervisor import SUPERVISOR
@@ -25,6 +26,7 @@ __all__ = [
     "folders_shown_by_path",
     "open_best",
     "open_sandbox",
+    "read_only_refusal",
     "require_mechanism",
     "sandbox_hint",
 ]

@@ -2,11 +2,13 @@
 
 import os
 import pwd
+import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from fnmatch import translate
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
@@ -49,6 +51,12 @@ TOOLCHAINS: Final = (
 )  # fmt: skip
 """Beneath a home folder: shown, to be read only."""
 
+SYSTEM: Final = frozenset({
+    "bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc", "nix", "gnu", "proc", "dev",
+    "sys", "tmp",
+})  # fmt: skip
+"""What lies at the top of a disk and belongs to the system."""
+
 POINTERS: Final = (
     "VIRTUAL_ENV", "CONDA_PREFIX", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "NVM_DIR",
     "PYENV_ROOT", "JAVA_HOME",
@@ -78,12 +86,16 @@ class Seen:
     home: Path
 
 
-def look_at_host(env: Mapping[str, str]) -> Seen:
-    """Look at this host. ``env`` is that of the command: its ``PATH`` says what it needs."""
+def look_at_host(env: Mapping[str, str], *, system_only: bool = False) -> Seen:
+    """Look at this host. ``env`` is that of the command: its ``PATH`` says what it needs.
+
+    With ``system_only`` all is hidden that is not the system's own, wherever it lies.
+    """
     given = tuple((name, env[name]) for name in (*POINTERS, "PATH") if name in env)
     named = os.pathsep.join(os.environ.get(name, "") for name in SECRET_POINTERS).split(os.pathsep)
     pointed = (Path(place) for place in named if Path(place).is_absolute())
-    own = tuple(place for place in (data_dir(), *pointed) if _exists(place))
+    others = (place for place in Path("/").iterdir() if system_only and place.name not in SYSTEM)
+    own = tuple(place for place in (data_dir(), *pointed, *others) if _exists(place))
     return _seen(given, _homes(), own)
 
 
@@ -154,9 +166,56 @@ def _exists(path: Path) -> bool:
         return False
 
 
+# --- What a command that nobody was asked about must not open in a workspace.
+
+PRIVATE: Final = (
+    ".env", ".env.*", ".envrc", "*.env", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore",
+    "*.kdbx", "*.tfvars", "*.tfstate", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*",
+    ".htpasswd", "credentials", "credentials.*", "secrets.*", "service-account*.json",
+    *(name for name in CREDENTIALS if "/" not in name),
+)  # fmt: skip
+"""Names of secrets, wherever they lie in a workspace."""
+
+_PUBLIC: Final = (".pub", ".example", ".sample", ".template", ".dist", ".py", ".pyi")
+_PACKAGES: Final = frozenset({"site-packages", "node_modules"})
+"""Folders of what others have published, with certificates that are no secrets."""
+
+_PRIVATE: Final = re.compile("|".join(map(translate, PRIVATE)))
+MOST_PRIVATE: Final = 500
+
+
+def private_places(workspace: Path) -> list[Path]:
+    """Return the secrets of a workspace, and what lets out of it though it may not be written.
+
+    Those are pipes and sockets: the kernel lets them be written to in a read-only mount, too.
+    Raises :class:`~daruma.tools.errors.CommandRefused` for more than can be hidden.
+    """
+    found, waiting = list[Path](), [(str(workspace), False)]
+    while waiting:
+        folder, packages = waiting.pop()
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if _is_private(entry, packages=packages):
+                    found.append(Path(os.path.realpath(entry.path)))
+                elif entry.is_dir(follow_symlinks=False):
+                    waiting.append((entry.path, packages or entry.name in _PACKAGES))
+        if len(found) > MOST_PRIVATE:
+            raise CommandRefused(f"{workspace} holds more than {MOST_PRIVATE} secrets and pipes")
+    root = Path(os.path.realpath(workspace))
+    inside = (each for each in dict.fromkeys(found) if each.is_relative_to(root))
+    return [workspace / each.relative_to(root) for each in inside]
+
+
+def _is_private(entry: "os.DirEntry[str]", *, packages: bool) -> bool:
+    if not (entry.is_symlink() or entry.is_dir() or entry.is_file()):
+        return True
+    name = entry.name.casefold()
+    return not packages and not name.endswith(_PUBLIC) and bool(_PRIVATE.fullmatch(name))
+
+
 # --- The order in which places are hidden, shown and opened: what lies deeper comes later.
 
-Kind = Literal["hidden", "shown", "workspace"]
+Kind = Literal["hidden", "shown", "workspace", "private"]
 
 
 def mounts(seen: Seen, workspace: Path, sockets: tuple[Path, ...] = ()) -> list[tuple[Path, Kind]]:
@@ -296,14 +355,22 @@ class Places:
     """What is mounted for a command in ``workspace``, which may use ``memory`` bytes.
 
     A ``stand_in`` is mounted in the workspace's place; then that is seen at ``BESIDE``, to be read.
+    Where there are ``private`` places, or an empty list of them, the workspace can be read only.
     """
 
     def __init__(
-        self, view: Seen, workspace: Path, memory: int, stand_in: Path | None = None
+        self,
+        view: Seen,
+        workspace: Path,
+        memory: int,
+        stand_in: Path | None = None,
+        private: Iterable[Path] | None = None,
     ) -> None:
         self._stand_in = stand_in
+        self._bind = "--bind" if private is None else "--ro-bind"
         found = mounts(view, workspace, listening_sockets())
         self._kinds = {path: kind for path, kind in found if not path.is_relative_to("/dev")}
+        self._kinds |= dict.fromkeys(private or (), "private")
         self._writable = {Path(os.path.realpath(place)) for place in TEMPORARY}
         self._roomy = {view.home, *self._writable}
         self._size = max(memory // 4, CLOSED_SIZE)
@@ -329,11 +396,11 @@ class Places:
             yield from ("--bind", str(self._stand_in), str(path))
             yield from ("--ro-bind", str(path), str(BESIDE))
         elif kind == "workspace":
-            yield from ("--bind", str(path), str(path))
+            yield from (self._bind, str(path), str(path))
         elif kind == "shown":
             yield from ("--ro-bind-try", str(path), str(path))
         elif path.is_dir():
-            mode = "1777" if path in self._writable else "0755"
+            mode = "0000" if kind == "private" else "1777" if path in self._writable else "0755"
             size = self._size if path in self._roomy else CLOSED_SIZE
             yield from ("--perms", mode, "--size", str(size), "--tmpfs", str(path))
         elif path.exists():  # it was, when this host was looked at

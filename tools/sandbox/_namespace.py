@@ -23,7 +23,7 @@ from daruma.tools.commands import (
     with_limits,
 )
 from daruma.tools.errors import CommandRefused
-from daruma.tools.sandbox._mounts import Places, look_at_host
+from daruma.tools.sandbox._mounts import Pinned, Places, look_at_host, private_places
 from daruma.tools.sandbox._repositories import Repositories, Sweep, git_control
 from daruma.tools.sandbox._sandbox import NotProved, Undecided
 from daruma.tools.sandbox._seccomp import memory_file, namespace_filter
@@ -132,19 +132,23 @@ class Namespace:
         """Prepare one command."""
         notes: list[str] = []
         with ExitStack() as stack:
-            if asked.stand_in is None:
+            stand_in, offline = asked.stand_in, asked.read_only or not self.network
+            if stand_in is None and not asked.read_only:
                 stack.enter_context(self.sweep.around(workspace, notes))
-            stand_in = asked.stand_in
-            places = Places(look_at_host(asked.env), workspace, self.limits.memory, stand_in)
+            private = private_places(workspace) if asked.read_only else None
+            seen = look_at_host(asked.env, system_only=asked.read_only)
+            places = Places(seen, workspace, self.limits.memory, stand_in, private)
             if stand_in and places.inside:
                 raise CommandRefused("nothing can stand in for a workspace that holds what is kept")
-            repositories = self.repositories.of(workspace) if stand_in is None else ()
-            pinned = stack.enter_context(git_control(workspace, repositories, places.inside))
+            pinned: list[Pinned] = []  # they open again what a read-only command may not write
+            if not asked.read_only:
+                repositories = self.repositories.of(workspace) if stand_in is None else ()
+                pinned = stack.enter_context(git_control(workspace, repositories, places.inside))
             filter_fd = stack.enter_context(memory_file(namespace_filter()))
             first = _First()
             stack.callback(first.close)
             argv = (
-                *(self.program, *_FIXED, *(() if self.network else ("--unshare-net",))),
+                *(self.program, *_FIXED, *(("--unshare-net",) if offline else ())),
                 *places.arguments(pinned),
                 *_READ_ONLY,
                 *("--chdir", str(asked.cwd)),

@@ -95,7 +95,10 @@ Launcher = Callable[[Path, CommandRequest], AbstractContextManager[Launch]]
 class Sandbox:
     """A proved level. ``not_covered`` says in plain words what it does not stop.
 
-    ``mechanism`` names what enforces it and its version, or why there is nothing.
+    ``mechanism`` names what enforces it and its version, or why there is nothing. In a
+    ``read_only`` one commands change nothing and reach nobody: the workspace is read-only, its
+    secrets, pipes and sockets are hidden, so is all beside it that is not the system's, and there
+    is no network whatever the settings say. Only level namespace can hold that (TL-24).
     """
 
     level: Level
@@ -103,6 +106,7 @@ class Sandbox:
     mechanism: str
     limits: Limits
     launcher: Launcher
+    read_only: bool = False
 
     @property
     def line(self) -> str:
@@ -132,17 +136,27 @@ class Sandbox:
         can, under the workspace's own name. Raises
         :class:`~daruma.tools.errors.CommandRefused` if it can not be started.
         """
+        read_only = self.read_only
+        if read_only and (stand_in or self.level != "namespace"):
+            raise CommandRefused(f"level {self.level} can not keep a command from all changes here")
         if stand_in and self.level == "none":
             workspace, stand_in = stand_in, None
         here = stand_in if stand_in and self.level == "landlock" else workspace
         if self.level != "none" and workspace == Path("/"):
             raise CommandRefused("the workspace is /, all of the system: choose a folder")
         also_open = await to_thread(open_in, workspace, self.level)
+        left = [each for each in self.not_covered if not (read_only and "network" in each)]
+
+        def launch(asked: CommandRequest) -> AbstractContextManager[Launch]:
+            env = {**asked.env, **(READING if read_only else {})}
+            changed = replace(asked, env=env, stand_in=stand_in, read_only=read_only)
+            return self.launcher(workspace, changed)
+
         confinement = Confinement(
             level=self.level,
-            not_covered=(*self.not_covered, *also_open),
+            not_covered=(*left, *also_open),
             limits=self.limits,
-            launch=lambda asked: self.launcher(workspace, replace(asked, stand_in=stand_in)),
+            launch=launch,
         )
         return await run_in_group(
             command,
@@ -152,6 +166,53 @@ class Sandbox:
             confinement=confinement,
             live=live,
         )
+
+
+# --- Whether a command that ran read-only met what it was refused there: in doubt, it did.
+
+READING: Final = {"LANGUAGE": "en", "MYPY_CACHE_DIR": "/dev/null"}
+"""Has programs say why they fail in the words that are looked for, and do without caches."""
+
+_REFUSED: Final = {
+    "it has to write": (
+        "read-only file system", "erofs", "errno 30", "os error 30", "readonly database",
+        "unable to open database", "not writable",
+    ),
+    "it was denied something": (
+        "permission denied", "permissionerror", "operation not permitted", "eacces", "eperm",
+        "device or resource busy", "access denied", "errno 13", "os error 13",
+        "not a git repository: /",
+    ),
+    "it looks for the network": (
+        "connection refused", "econnrefused", "enotfound", "getaddrinfo", "no route to host",
+        "cannot assign requested address",
+    ),
+}  # fmt: skip
+_NO_REFUSAL: Final = "pytestcachewarning"
+"""What pytest says of a cache that can not be written, which it can do without."""
+
+_NOT_STARTED: Final = (126, 127)
+
+
+def read_only_refusal(result: CommandResult) -> str:
+    """Say what a command could not do read-only; empty where its result can stand.
+
+    A command that fails by itself, such as red tests, is an outcome. One that did not end, that a
+    signal ended or that could not be started is in doubt. A program that hides a refusal and goes
+    on is not noticed: it had no effect either.
+    """
+    code = result.exit_code
+    if code is None or code < 0 or code > 128 or code in _NOT_STARTED:
+        return "it did not end by itself"
+    if code and result.truncated:
+        return "it failed, with more output than was looked at"
+    if code > 1 and not (result.stdout or result.stderr):  # 1 is also what finds nothing
+        return "it failed, and did not say why"
+    if missed_network(result):
+        return "it looks for the network"
+    lines = (result.stdout + "\n" + result.stderr).lower().splitlines()
+    said = "\n".join(line for line in lines if _NO_REFUSAL not in line)
+    return next((why for why, signs in _REFUSED.items() if any(each in said for each in signs)), "")
 
 
 # --- What a model is told of the sandbox: that a limit was hit, or may be what was in the way.

@@ -153,6 +153,18 @@ def test_edited_arguments_are_shown_and_agreed_to_by_the_first_digest() -> None:
     assert "▸ $ ls -l" in person.saw
 
 
+def test_a_yes_for_calls_to_come_is_only_offered_where_it_can_be_given() -> None:
+    """TL-25: a pattern that does not fit is asked for again; an edited call has none."""
+    asked = approvals(approval("c1", command="npm test", always=["thread"]))
+    person, editing = Person("w", "t", "npx *", "npm *"), Person("e", "t", "a", writes=("{a: 1}",))
+    (decision,) = person.answers(asked)["decisions"]
+
+    assert decision | {"always": "thread", "pattern": "npm *"} == decision
+    assert "first words and a star" in person.saw
+    assert "nobody is asked about run_command: npm *" in person.saw
+    assert editing.answers(asked)["decisions"][0]["decision"] == "edit"
+
+
 def test_several_calls_come_one_by_one() -> None:
     """Each with its number; later leaves all of them open, and says so."""
     person = Person("a", "d", "no", "l")

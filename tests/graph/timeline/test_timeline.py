@@ -108,7 +108,7 @@ def test_a_review_and_its_answers_are_told() -> None:
 
 def test_an_approval_is_told_with_its_decision(tmp_path: Path) -> None:
     """Asked before the call, which then has no result but the denial."""
-    run = a_run({"main": [calls(call("run_command", command="rm x")), say("Well.")]})
+    run = a_run({"main": [calls(call("run_command", command="touch x")), say("Well.")]})
     run.ask(workspace=str(tmp_path))
     run.decide(**{run.question.value["approvals"][0]["approval_id"]: "deny"})
 
@@ -116,7 +116,7 @@ def test_an_approval_is_told_with_its_decision(tmp_path: Path) -> None:
 
     (asked,) = [each for each in told.moments if each.kind == "approval"]
     (tool,) = [each for each in told.moments if each.kind == "tool"]
-    assert (asked.title, asked.ok) == ("May this run: $ rm x denied", False)
+    assert (asked.title, asked.ok) == ("May this run: $ touch x denied", False)
     assert (tool.ok, "denied" in tool.output) == (False, True)
 
 

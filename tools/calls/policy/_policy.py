@@ -177,6 +177,14 @@ def decide(
     return rule.model_copy(update={**asked, "deny_effect": rule.deny_effect or "continue"})
 
 
+def runs_read_only(rule: PolicyRule, args: Mapping[str, Any], settings: Tools) -> bool:
+    """Whether a call is run read-only before a person is asked about it (TL-24).
+
+    Only what no rule of the settings speaks of: one that says ``confirm`` wants to be asked.
+    """
+    return settings.read_only_first and rule is _CONFIRM_COMMAND and not args.get("write")
+
+
 def _by_policy(tool: Tool, args: Mapping[str, Any], settings: Tools) -> PolicyRule:
     """Return the rule of the settings.
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -10,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from daruma.state.allowances import ASSIGNMENT, plain_words
 from daruma.state.settings import PolicyKey
 
 # --- The tokens of a shell line, each by its kind: the names of the groups.
@@ -248,7 +248,6 @@ class _Reader:
 
 # --- The commands that a shell line may start, also through programs that start others. Pure.
 
-ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _PLAIN = re.compile(r"[\w./:=@%+,-]*")
 
 _RESERVED: Final = frozenset({
@@ -370,16 +369,11 @@ def unassigned(words: Words) -> Words:
 # Two questions with two answers when in doubt: :func:`is_one_command` says no, :func:`may_run` says
 # yes. What a script or program does by itself is not seen here: that is the sandbox's affair.
 
-_PLAIN_LINE = re.compile(
-    r"""(?:[\w@%+=:,./^-]|(?<=\w)~|[ \t]|'[^'\x00-\x1f\x7f]*'|"[^"$`\\\x00-\x1f\x7f]*")+"""
-)
-"""One simple command, with quotes at most: nothing that a shell expands, joins or redirects."""
-
 
 def is_one_command(line: str, key: PolicyKey) -> bool:
     """Whether a line is one simple command, with nothing of the shell's, that the key names."""
-    words = shlex.split(line) if _PLAIN_LINE.fullmatch(line) else []
-    if not words or ASSIGNMENT.match(words[0]):
+    words = plain_words(line)
+    if not words:
         return False
     named = key.words or ()
     enough = len(words) >= len(named) if key.open_end else len(words) == len(named)

@@ -239,6 +239,7 @@ def _fit_array(value: list[Any], choice: Schema, root: Schema) -> Fitted:
 def _fit_object(value: Mapping[str, Any], choice: Schema, root: Schema) -> Fitted:
     known = properties(choice)
     spelled = {} if takes_any_key(choice) else spelling(value, known)
+    others = choice.get("additionalProperties", {})
     entries: dict[str, Any] = {}
     rungs: list[str] = ["key spelling"] if spelled else []
     for given, each in value.items():
@@ -246,7 +247,7 @@ def _fit_object(value: Mapping[str, Any], choice: Schema, root: Schema) -> Fitte
         if each is None and key in known and _left_out(key, choice, root):
             rungs.append("null left out")
             continue
-        grown = fit_value(each, known.get(key, {}), root)
+        grown = fit_value(each, known.get(key, others), root)
         entries[key] = grown.value
         rungs.extend(grown.rungs)
     return Fitted(entries, tuple(dict.fromkeys(rungs)))
@@ -314,6 +315,50 @@ def repair_text(raw: str, tool: Tool, *, max_bytes: int) -> Repaired | Refused:
         return Refused("cut_off", f"{error}: the call was cut off: {AGAIN}")
     except Unreadable as error:
         return Refused("invalid_json", f"the arguments are not valid JSON: {error}")
+
+
+MOST_OBJECTS: Final = 50
+MOST_PROSE: Final = 200_000
+"""Objects of an answer that are looked at, and characters that are read in vain for it (SE-07)."""
+
+
+def read_structured(text: str, asked: Tool, *, max_bytes: int) -> dict[str, Any] | str:
+    """Return the value that an answer gives for a schema, or what is wrong with it (FA-10).
+
+    The text is read as arguments are. What can not be is taken for words with objects in them, of
+    which one alone may fit.
+    """
+    if "{" not in text:
+        return "there is no JSON object in it"
+    whole = repair_text(text, asked, max_bytes=max_bytes)
+    if isinstance(whole, Repaired):
+        return whole.args
+    try:
+        found = [] if whole.problem == "too_large" else [*_objects_in(text, asked)]
+    except Unreadable as error:
+        return str(error)
+    fits = [each.args for each in found if isinstance(each, Repaired)]
+    if not fits:
+        wrong = [each for each in found if isinstance(each, Refused)]
+        reason = (wrong[0] if len(wrong) == 1 else whole).reason
+        return reason.partition(": the call was")[0].replace("the arguments", "its values")
+    if any(not same(each, fits[0]) for each in fits[1:]):
+        return "more than one object in it fits"
+    return fits[0]
+
+
+def _objects_in(text: str, asked: Tool) -> Iterator[Repaired | Refused]:
+    at, left, seen = text.find("{"), MOST_PROSE, 0
+    while at >= 0:
+        if left <= 0 or seen >= MOST_OBJECTS:
+            raise Unreadable("there is too much in it beside one object")
+        try:
+            reading = read_value(text, at)
+            yield _fit(reading, asked)
+            at, seen = text.find("{", reading.end), seen + 1
+        except Unreadable:
+            left -= len(text) - at
+            at = text.find("{", at + 1)
 
 
 def repair_args(args: Mapping[str, Any], tool: Tool) -> Repaired | Refused:
