@@ -74,12 +74,15 @@ def fork_of(
     history: Sequence[StateSnapshot],
     call_id: str | None = None,
     settings: Settings | None = None,
+    at: float = 0.0,
 ) -> Fork:
     """Find where the newest task of a thread failed, or where one of its calls did.
 
     ``history`` is the thread's, newest first. A model call is made again, a denied approval is
     asked for again, a call that ran and failed runs again, its siblings do not. A task whose budget
-    was spent goes on under the budgets of ``settings``. Raises :class:`NothingToReopen`.
+    was spent goes on under the budgets of ``settings``, from the time ``at``.
+
+    Raises :class:`NothingToReopen`.
     """
     known = list(history)
     if not known:
@@ -90,20 +93,20 @@ def fork_of(
     tasks = [past.values.get("task") for past in known]
     of_task = [p for p, task in zip(known, tasks, strict=True) if task and task.id == state.task_id]
     return (
-        _of_end(of_task, state, settings or Settings())
+        _of_end(of_task, state, settings or Settings(), at)
         if call_id is None
         else _of_call(of_task, call_id)
     )
 
 
-def _of_end(of_task: list[StateSnapshot], state: State, settings: Settings) -> Fork:
+def _of_end(of_task: list[StateSnapshot], state: State, settings: Settings, at: float) -> Fork:
     result = _failed_result(state)
     if is_teams(state):
-        return _of_team(of_task[0], state, settings)
+        return _of_team(of_task[0], state, settings, at)
     if result.status == "blocked":
         return _of_block(of_task)
     if result.status == "budget_exceeded":
-        return _of_budget(of_task, settings)
+        return _of_budget(of_task, settings, at)
     fallen = phases.first_failed(state.plan) if state.plan else None
     failure = (fallen.failure if fallen else None) or state.origin or state.failure
     node = failure.node if failure else "main"
@@ -128,7 +131,7 @@ def is_teams(state: State) -> bool:
     return state.task is not None and state.task.mode == "team_collab" and fallen is not None
 
 
-def _of_budget(of_task: list[StateSnapshot], settings: Settings) -> Fork:
+def _of_budget(of_task: list[StateSnapshot], settings: Settings, at: float) -> Fork:
     """Go on from where the budget was spent, as if the settings of today had been granted."""
     spent = [past for past in of_task if past.next == ("pause",)]
     if not spent:
@@ -136,19 +139,19 @@ def _of_budget(of_task: list[StateSnapshot], settings: Settings) -> Fork:
     # What came after the stop came to nothing for it: other phases, and what checks would mend.
     past = next((each for each in spent if not is_stopped(State(**each.values))), spent[-1])
     try:
-        values = raised_limits(State(**past.values), settings)
+        values = raised_limits(State(**past.values), settings, at)
     except BudgetTooSmall as error:
         raise NothingToReopen(str(error)) from None
     return Fork(_going_on(past), values, "pause")
 
 
-def _of_team(past: StateSnapshot, state: State, settings: Settings) -> Fork:
+def _of_team(past: StateSnapshot, state: State, settings: Settings, at: float) -> Fork:
     """Begin the failed phases anew; what other members have done and merged stays."""
     if state.plan is None:
         raise NothingToReopen("this task has no plan to go on with")
     cleared: dict[str, Any] = {"error": None, "failure": None, "origin": None}
     if is_stopped(state):
-        cleared |= raised_limits(state, settings)
+        cleared |= raised_limits(state, settings, at)
     return Fork(_going_on(past), {"plan": phases.reopen_failed(state.plan), **cleared}, "merge")
 
 

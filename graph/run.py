@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from time import time
 from typing import Any, Self, TypeVar, cast
 
 from langchain_core.callbacks import Callbacks
@@ -392,7 +393,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         async with self._held(config) as own:
             thread = newest(self._thread(config))
             history = [past async for past in own.aget_state_history(thread)]
-            fork = fork_of(history, call, self.settings)
+            fork = fork_of(history, call, self.settings, time())
             if call is None:
                 async with aworkspace_locked(workspace_of(None, history[0])):
                     await in_thread(restore_failed_files, history[0], self._files_id(config))

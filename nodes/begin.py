@@ -1,6 +1,7 @@
 """Start the next phase whose dependencies are completed; in a team, all of them at once."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from langchain_core.messages import HumanMessage
 
@@ -11,6 +12,7 @@ from daruma.state.failure import Failure
 from daruma.state.plan import Phase, Plan
 from daruma.tools.context import Context
 from daruma.tools.rollback import Written, write_savepoint
+from daruma.tools.team import worktree_folder
 
 
 async def begin(state: State, context: Context) -> Update:
@@ -68,6 +70,9 @@ def _emit_started(state: State, phase: Phase, context: Context, *, shared: bool)
     context.emit(PhaseStarted(phase_id=phase.id, title=phase.title, number=number, of=len(every)))
     if shared:
         workspace = state.task.workspace if state.task else None
+        if workspace and state.plan:  # a member works in a copy of it
+            thread = f"{context.files_of}\0{state.plan.id}"
+            workspace = str(worktree_folder(Path(workspace), thread, phase.id))
         context.emit(
             MemberStarted(phase_id=phase.id, expert=phase.expert or "", workspace=workspace)
         )

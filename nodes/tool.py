@@ -52,7 +52,18 @@ async def tool(dispatch: Dispatch, context: Context) -> Update:
     call, at = dispatch.call, context.now()
     known = visible_tools(dispatch.task, context).find(call.name)
     if known is None:
-        return _result_update(call, await outcome_without_tool(call, context.journal))
+        gone = await outcome_without_tool(call, context.journal)
+        context.emit(ToolStarted(call_id=call.id, tool=call.name, summary=summary(call)))
+        context.emit(
+            ToolCompleted(
+                call_id=call.id,
+                tool=call.name,
+                ok=gone.status == "done",
+                seconds=0.0,
+                output=gone.text[:2000],
+            )
+        )
+        return _result_update(call, gone)
 
     async def work(key: str) -> Outcome:
         return await _run_and_report(dispatch, known, key, context)

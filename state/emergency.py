@@ -100,8 +100,8 @@ EN = Words(
         ),
         "connection": (
             (
-                "Check the address (OPENAI_BASE_URL, or base_url in llm.options) and that a "
-                "server runs there: `daruma doctor --online`."
+                "Check the model's address (base_url in llm.options, or a variable such as "
+                "OPENAI_BASE_URL) and that a server runs there: `daruma doctor --online`."
             ),
             "Try again with `daruma retry`.",
         ),
@@ -186,8 +186,8 @@ ZH = Words(
         ),
         "connection": (
             (
-                "检查地址（OPENAI_BASE_URL 或 llm.options 中的 base_url）以及服务器是否在运行："
-                "`daruma doctor --online`。"
+                "检查模型的地址（llm.options 中的 base_url，或 OPENAI_BASE_URL 等环境变量），"
+                "以及服务器是否在运行：`daruma doctor --online`。"
             ),
             "运行 `daruma retry` 重试。",
         ),

@@ -508,13 +508,13 @@ class VerificationStarted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationCompleted(Event):
-    """The checks have ended; closes ``verification_started``.
+    """The checks have ended; closes ``verification_started``. ``passed`` is None: none was made.
 
     ``changed_tests`` are test files, and what configures tests, that the task has changed (VE-08).
     """
 
     type: ClassVar[str] = "verification_completed"
-    passed: bool
+    passed: bool | None
     summary: str
     outcome: Outcome = "failed"
     changed_tests: tuple[str, ...] = ()

@@ -120,6 +120,8 @@ MEANINGS: Final[dict[str, str]] = {
     "spec_review_completed.decision": "confirm, reject, edit or timeout.",
     "task_completed.checked": "What its checks said: passed, failed, or none if none did.",
     "task_completed.headline": "The status as people read it, as in completed, not checked.",
+    "member_started.workspace": "Path of the member's worktree; null if the task has no workspace.",
+    "verification_completed.passed": "Whether all checks were green; null: nothing was checked.",
     "verification_completed.outcome": "passed, failed, or none: nothing was checked.",
     "task_completed.status": "How the task ended: state/task.py; only completed is success.",
     "tool_completed.output": "The first 2,000 characters of the result.",

@@ -275,7 +275,8 @@ def read_reply(value: Mapping[str, Any], reply: object, *, shown: bool = True) -
     try:
         typed = adapter.validate_python(reply)
     except ValidationError:
-        raise ReplyRefused(f"a reply to a {value['type']} has the form {form}") from None
+        article = "an" if value["type"].startswith("a") else "a"
+        raise ReplyRefused(f"a reply to {article} {value['type']} has the form {form}") from None
     if isinstance(typed, Decisions):
         _check_decisions(value, typed, shown=shown)
     elif isinstance(typed, Confirm | Reject | Edit):

@@ -428,8 +428,10 @@ class BudgetTooSmall(DarumaError):
     """Raised where the settings do not allow more than was spent; names the one to raise."""
 
 
-def raised_limits(state: State, settings: Settings) -> dict[str, Any]:
+def raised_limits(state: State, settings: Settings, at: float) -> dict[str, Any]:
     """Return what to write for a task to go on under today's limits, with all grants so far.
+
+    ``at`` is when that was asked for.
 
     Raises :class:`BudgetTooSmall` where that would stop at once, and nobody would be asked.
     """
@@ -448,5 +450,5 @@ def raised_limits(state: State, settings: Settings) -> dict[str, Any]:
         key = f"budgets.{'' if over.scope == 'task' else 'per_phase.'}{over.measure}"
         raise BudgetTooSmall(f"{describe_overrun(over)} Raise {key} above that, then try again.")
     grant = Grant(node=node, scope="task", more=Amounts())
-    step = record_step(state, "pause", at=0.0, grant=grant)
+    step = record_step(state, "pause", at=at, grant=grant)
     return {"task": task, "overrun": None, "steps": step}

@@ -634,7 +634,7 @@ async def _why_unchecked(state: State, context: Context) -> str:
 def verification_completed(found: Verification) -> VerificationCompleted:
     """Build the event of a verification that has ended (VE-08)."""
     return VerificationCompleted(
-        passed=found.passed,
+        passed=None if found.outcome == "none" else found.passed,
         summary=found.summary,
         outcome=found.outcome,
         changed_tests=found.changed_tests,

@@ -26,7 +26,7 @@ from daruma.graph.models import (
     model_address,
 )
 from daruma.graph.storage import aopen_postgres
-from daruma.state.errors import StorageUnavailable
+from daruma.state.errors import DarumaError, StorageUnavailable
 from daruma.state.failure import ModelFailed, Reason
 from daruma.state.settings import (
     LLM,
@@ -38,6 +38,7 @@ from daruma.state.settings import (
     SettingsError,
 )
 from daruma.state.settings import Sandbox as SandboxSettings
+from daruma.tools.calls import mcp_tools
 from daruma.tools.commands import command_environment, find_in, find_program, unsearched_places
 from daruma.tools.evolution import Pitfalls
 from daruma.tools.memory import owner_of
@@ -93,7 +94,8 @@ _ADVICE: Mapping[Reason, str] = {
 async def diagnose(*, online: bool = False) -> list[Finding]:
     """Look at everything, whatever is missing; ``online``, ask the models too."""
     kept, models = await _postgres(), await _models(online=online)
-    own = (await _sandbox(), *_programs(), *_paths())
+    servers = await _servers(online=online)
+    own = (*servers, await _sandbox(), *_programs(), *_paths())
     return [_python(), *_packages(), *kept, *models, *own]
 
 
@@ -182,14 +184,34 @@ async def _model(
 
 
 def _key(llm: LLM) -> Iterator[Finding]:
-    with suppress(ModelUnavailable):  # said already
-        keys, found = key_variables(full_name(llm.model or "openai:NAME", llm.model_aliases))
+    names = (llm.model or "openai:NAME", llm.auxiliary_model, *llm.fallback_models)
+    known = dict[tuple[str, ...], tuple[str, ...]]()
+    for name in filter(None, names):
+        with suppress(ModelUnavailable):  # said already
+            keys, found = key_variables(full_name(name, llm.model_aliases))
+            known[keys] = found
+    for keys, found in known.items():
         address = " and OPENAI_BASE_URL is set" if os.environ.get("OPENAI_BASE_URL") else ""
         address = address if "OPENAI_API_KEY" in keys else ""
         if found:
             yield Finding("key", "ok", f"{found[0]} is set{address}")
         elif keys:
             yield Finding("key", "note", f"{keys[0]} is not set{misspelt_variable(*keys)}{address}")
+
+
+async def _servers(*, online: bool) -> list[Finding]:
+    """Name the configured MCP servers; ``online``, start each and name its tools."""
+    found = list[Finding]()
+    with suppress(SettingsError):  # said with the settings
+        for name, server in Settings.load().tools.mcp_servers.items():
+            label, asked = f"MCP {name}", "not started, `daruma doctor --online` lists its tools"
+            try:
+                tools = await mcp_tools({name: server}, Path.cwd()) if online else []
+                named = ", ".join(tool.name for tool in tools)
+                found.append(Finding(label, "ok", named if online else asked))
+            except DarumaError as error:
+                found.append(Finding(label, "missing", str(error)))
+    return found
 
 
 async def _sandbox() -> Finding:

@@ -252,14 +252,14 @@ _PAST = {
 def lines_of(event: Event, call: str = "") -> list[Line]:
     """Return the lines for an event; ``call`` is the title of the tool call that it ends.
 
-    What a team member does has the id of its phase before it.
+    What a team member does has the id of its phase before it, as that title has.
     """
     if event["type"] == "tool_completed":
         lines = [_tool(event, call)]
     else:
         tell = _TELLERS.get(event["type"])
         lines = tell(event) if tell else []
-    member = event.get("member")
+    member = "" if call else event.get("member")
     return [replace(line, text=f"{member}: {line.text}") for line in lines] if member else lines
 
 
@@ -337,8 +337,9 @@ def _command(event: Event) -> list[Line]:
 
 
 def _verified(event: Event) -> list[Line]:
-    if event["summary"].startswith("nothing"):
-        return [Line("note", event["summary"])]
+    if event["passed"] is None:
+        said = event["summary"]
+        return [Line("note", said if said.startswith("nothing") else f"not checked: {said}")]
     return [Line("ok", "verified") if event["passed"] else Line("bad", "not verified")]
 
 

@@ -125,7 +125,9 @@ def elsewhere(nothing: str, what: str, others: Sequence[str]) -> str:
         return nothing
     named = ", ".join(shlex.quote(one_line(each, 200)) for each in others[:_MOST_NAMED])
     more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-    return f"{nothing} here; there are {what} of {named}{more}: see --namespace"
+    options = {"--workspace" if each.startswith("/") else "--namespace" for each in others}
+    see = " and ".join(sorted(options, reverse=True))
+    return f"{nothing} here; there are {what} of {named}{more}: see {see}"
 
 
 def show_lines(*lines: "Line") -> None:

@@ -175,7 +175,10 @@ async def _found(own: "Pitfalls", id_: str) -> "Pitfall":
 
 
 def _unknown(id_: str) -> typer.BadParameter:
-    return typer.BadParameter(f"there is no pitfall {id_!r:.80}: see `daruma pitfalls list --all`")
+    return typer.BadParameter(
+        f"there is no pitfall {id_!r:.80} here: see `daruma pitfalls list --all`, and --workspace "
+        "or --namespace for those of another owner"
+    )
 
 
 async def _other_owners(own: "Pitfalls") -> list[str]:
@@ -230,7 +233,7 @@ def _pitfall_lines(pitfall: "Pitfall", evidence: "Sequence[Evidence]") -> "Itera
         yield Line("words", one_line(pitfall.advice, 400))
     counts = f"seen in {_tasks(pitfall.tasks)}, {pitfall.clear} alike went well untold"
     fed = pitfall.avoided + pitfall.repeated + pitfall.in_vain
-    told_to = f"told to {fed}, of which {pitfall.avoided} went well"
+    told_to = f"told to {_tasks(fed)} that were checked or failed, {pitfall.avoided} went well"
     shared = "shared" if pitfall.shared else "not shared"
     yield Line("note", f"{pitfall.kind} of {one_line(pitfall.actor, 100)}: {pitfall.signature}")
     yield Line("note", f"confidence {pitfall.confidence:.2f} by now: {counts}; {told_to}")

@@ -12,9 +12,10 @@ import typer
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
-from daruma.graph.build import build_graph
+from daruma.graph.build import SHIPPED_TOOLS, build_graph
 from daruma.graph.command_line._options import COMMANDS, no_such
 from daruma.graph.command_line._printable import follow_command
+from daruma.graph.command_line._questions import AnswerRefused
 from daruma.graph.command_line._thread_view import Keepsake, Stop, checks_ahead
 from daruma.graph.models import AUXILIARY, Models
 from daruma.graph.requests import open_questions
@@ -61,6 +62,22 @@ class Go:
     given: Any
     reopen: bool = False
     call: str | None = None
+
+
+def refuse_foreign_calls(thread: str, snapshot: StateSnapshot, going: Go | None) -> None:
+    """Raise for a reply where an open call is of a program's own tool, which is not here.
+
+    It would be taken for good, and the call could not be made.
+    """
+    known = {tool.name for tool in SHIPPED_TOOLS}
+    replied = going is not None and isinstance(going.given, Command)
+    for call in snapshot.values.get("calls", ()) if replied else ():
+        foreign = call.name not in known and not call.name.startswith("mcp__")
+        if foreign and call.status in ("ready", "awaiting"):
+            raise AnswerRefused(
+                f"thread {thread!r} asks about {call.name!r}, a tool of the program that began it: "
+                "answer there, as `daruma` does not have it"
+            )
 
 
 Start = Callable[[StateSnapshot], Go | None]
@@ -121,6 +138,7 @@ class Session:
             going = start(snapshot)
             going = going or await self._replied(postgres, snapshot)
             going = going or await self._answered(graph, settings, automatic)
+            refuse_foreign_calls(self.thread, snapshot, going)
             if going:
                 kept = replace(kept, model=usable_model(model, settings))
                 here = Path(self.workspace or kept.folder)
@@ -218,7 +236,9 @@ async def _queue(session: Session, start: Start) -> bool:
         kept = await session.keepsake(postgres)
         kept = replace(kept, model=usable_model(session.model or kept.model, kept.settings()))
         config = RunnableConfig(configurable={"thread_id": session.thread})
-        going = start(await reader_on(postgres).aget_state(config))
+        snapshot = await reader_on(postgres).aget_state(config)
+        going = start(snapshot)
+        refuse_foreign_calls(session.thread, snapshot, going)
         if going:
             how: Any = {"queue": COMMANDS, "metadata": kept.metadata}
             await asubmit(postgres, going.given, session.thread, **how)

@@ -148,12 +148,15 @@ def agreed(path: Path, *, yes: bool = False) -> bool:
     from daruma.state.settings import Settings, propose_trust
 
     proposal = propose_trust(Settings, path)
+    if not (proposal.changes or proposal.parts or proposal.refused):
+        typer.echo(f"nothing in {shown(str(proposal.path))} needs your agreement", err=True)
+        return True
     typer.echo(f"{shown(str(proposal.path))}:", err=True)
     for change in proposal.changes:
         typer.echo(
             f"  {shown(change.key)}: {shown(_masked(json_format.dumps(change.value)))}", err=True
         )
-    for record in proposal.records[1 if proposal.changes else 0 :]:
+    for record in proposal.parts:
         typer.echo(f"  {shown(record.path)}", err=True)
     for refused in proposal.refused:
         typer.echo(

@@ -62,11 +62,13 @@ class Table:
             paper.put(Line("note", self.note))
 
     def _print_columns(self, paper: Paper) -> None:
-        """Print all but the last cell whole; the last takes the room that is left."""
+        """Print a head, and all but the last cell whole; the last takes the room that is left."""
         from rich.table import Table as Grid
+        from rich.text import Text
 
         console, now = paper.console, datetime.now().astimezone()
-        rows = [[*map(partial(_cell, now), self.columns, row)] for row in self.rows]
+        rows = [[Text(name, style="dim") for name in self.columns]]
+        rows += [[*map(partial(_cell, now), self.columns, row)] for row in self.rows]
         shown = [*range(len(self.columns))]
         widths = [max(row[i].cell_len for row in rows) + 2 for i in shown[:-1]]
         for i, cell in enumerate(self.rows[0]):

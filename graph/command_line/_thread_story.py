@@ -303,7 +303,8 @@ def _tokens(result: TaskResult) -> str:
     written = sum(usage["output_tokens"] for usage in result.usage.values())
     calls = sum(usage["calls"] for usage in result.usage.values())
     about = "about " if any(usage.get("estimated") for usage in result.usage.values()) else ""
-    return f"{about}{read:,} read, {written:,} written in {calls} calls" if calls else ""
+    made = "1 call" if calls == 1 else f"{calls} calls"
+    return f"{about}{read:,} read, {written:,} written in {made}" if calls else ""
 
 
 # --- Watching a thread that some other process runs: what is new is told, until it stops.

@@ -45,14 +45,18 @@ def restored_lines(thread: str, restored: Restored) -> list[Line]:
     """Say what was put back, what was not, and how to undo that."""
     files = "1 path was" if len(restored.paths) == 1 else f"{len(restored.paths)} paths were"
     exact = restored.exact and not restored.left
-    how = "looked at again, and exact" if exact else "not all is as it was"
+    done: Mark = "ok" if restored.paths else "note"
+    looked = "looked at again, and exact" if exact else ""
+    unlike = [] if exact else [Line("bad", "not all is as it was")]
     kept = [Line("note", "left alone, since only somebody else changed them:")]
     kept += named_lines(restored.kept, len(restored.kept))
     again = f"daruma undo {shlex.quote(thread)} --to {restored.before}"
     return [
-        Line("ok" if exact else "bad", f"{files} put back", how),
+        Line(done, f"{files} put back", looked),
+        *unlike,
         *left_lines(restored.left),
         *(kept if restored.kept else ()),
+        Line("note", "not looked at: what git ignores, and what rollback.exclude names"),
         Line("line", again, "undoes this"),
     ]
 

@@ -190,7 +190,9 @@ Connection = AsyncConnection[DictRow]
 Pool = AsyncConnectionPool[LimitedConnection]
 
 _CONNECT_SECONDS = 5
-_MAX_CONNECTIONS = 10
+MOST_CONNECTIONS: Final = 10
+"""To one database, unless it is told otherwise where that is opened."""
+
 _WAIT_SECONDS = 5.0
 """For a connection; who did not get one looks whether the database is lost, and waits again."""
 
@@ -213,8 +215,10 @@ _FORGOTTEN = "SET idle_in_transaction_session_timeout = '10s'"
 
 
 @asynccontextmanager
-async def connected(url: str, *, outage_seconds: float = 60.0) -> AsyncIterator[tuple[Pool, str]]:
-    """Yield a pool of connections to a database with our tables, and the server's version.
+async def connected(
+    url: str, *, outage_seconds: float = 60.0, connections: int = MOST_CONNECTIONS
+) -> AsyncIterator[tuple[Pool, str]]:
+    """Yield a pool of ``connections`` to a database with our tables, and the server's version.
 
     Waits at most 5 s for an answer, or the URL's own ``connect_timeout``. One that is lost is
     waited for, for ``outage_seconds``; where nobody listens, which may be no server's place, for
@@ -225,7 +229,7 @@ async def connected(url: str, *, outage_seconds: float = 60.0) -> AsyncIterator[
     seconds = _timeout(url)
     url = make_conninfo(url, connect_timeout=seconds)
     version = await _made_ready(url, shown, seconds, outage_seconds)
-    async with _pool(url, outage_seconds) as pool:
+    async with _pool(url, outage_seconds, connections) as pool:
         yield pool, version
 
 
@@ -298,8 +302,10 @@ def display_url(url: str) -> str:
     # A / or @ in a password that is not percent-encoded makes libpq find pieces of it in these.
     if "@" in host + name or port.strip("0123456789,"):
         raise _unreadable(url)
-    place = f"{f'{user}@' if user else ''}{host}{f':{port}' if port else ''}"
-    return f"postgresql://{place}/{name}"
+    who = f"{user}@" if user else ""
+    if host.startswith("/"):  # a socket's folder, as libpq takes it
+        return f"postgresql://{who}/{name}?host={host}{f'&port={port}' if port else ''}"
+    return f"postgresql://{who}{host}{f':{port}' if port else ''}/{name}"
 
 
 def _timeout(url: str) -> int:
@@ -307,13 +313,13 @@ def _timeout(url: str) -> int:
     return int(given) if given.isdecimal() and int(given) else _CONNECT_SECONDS
 
 
-def _pool(url: str, outage_seconds: float) -> Pool:
+def _pool(url: str, outage_seconds: float, connections: int) -> Pool:
     return AsyncConnectionPool(
         url,
         connection_class=LimitedConnection,
         kwargs={"autocommit": True, "row_factory": dict_row},
         min_size=1,
-        max_size=_MAX_CONNECTIONS,
+        max_size=max(connections, 1),
         timeout=min(_WAIT_SECONDS, max(1.0, outage_seconds)),
         reconnect_timeout=_RECONNECT_SECONDS,
         reconnect_failed=_try_again,

@@ -18,7 +18,14 @@ from langchain_core.embeddings import Embeddings
 from daruma.graph.learning_jobs import adrain_place
 from daruma.graph.storage._database import OUTAGE_VARIABLE, Database, Patience, seconds_of
 from daruma.graph.storage._journal import OpenQuestion, open_questions
-from daruma.graph.storage._pool import Connection, Pool, connected, display_url, explained
+from daruma.graph.storage._pool import (
+    MOST_CONNECTIONS,
+    Connection,
+    Pool,
+    connected,
+    display_url,
+    explained,
+)
 from daruma.graph.storage._pruning import OldThread, Pruned, Wanted, old_threads, prune, written_at
 from daruma.graph.storage._saver import PostgresSaver
 from daruma.graph.storage._sealing import Checked, Sealed, Sealing
@@ -332,6 +339,7 @@ def open_postgres(
     key: str | bytes | None = None,
     outage_seconds: float | None = None,
     embeddings: Embeddings | str | None = None,
+    connections: int = MOST_CONNECTIONS,
 ) -> Iterator[Postgres]:
     """Open the database for synchronous callers; what it yields works in async ones too (DU-01).
 
@@ -341,13 +349,15 @@ def open_postgres(
     ``DARUMA_POSTGRES_OUTAGE_SECONDS``, else 60; one that nobody answers for at first, for 5 s at
     most. Before it is closed, what is still to be learned of
     ended tasks is waited for, 5 s at most. With ``embeddings``, LangChain's or
-    ``"openai:NAME"``, the store finds by meaning too.
+    ``"openai:NAME"``, the store finds by meaning too. At most so many ``connections`` are open at
+    once, and more of what runs at once waits for one.
 
     Raises :class:`StorageUnavailable`, :class:`~daruma.state.errors.KeyRefused`,
     :class:`~daruma.state.settings.SettingsError` for a number of seconds that is none, and
     :class:`~daruma.graph.models.ModelUnavailable` for an embedding model that is none.
     """
-    opening = aopen_postgres(url, key=key, outage_seconds=outage_seconds, embeddings=embeddings)
+    given: Any = {"outage_seconds": outage_seconds, "connections": connections}
+    opening = aopen_postgres(url, key=key, embeddings=embeddings, **given)
     own = os.getpid()
 
     def close(*error: Any) -> bool | None:
@@ -369,6 +379,7 @@ async def aopen_postgres(
     key: str | bytes | None = None,
     outage_seconds: float | None = None,
     embeddings: Embeddings | str | None = None,
+    connections: int = MOST_CONNECTIONS,
 ) -> AsyncIterator[Postgres]:
     """Open the database on the running event loop; its synchronous methods work on other threads.
 
@@ -383,7 +394,7 @@ async def aopen_postgres(
         meaning = resolve_embeddings(embeddings, {})
     async with AsyncExitStack() as stack:
         used = named or await stack.enter_async_context(_embedded())
-        opening = connected(used, outage_seconds=seconds)
+        opening = connected(used, outage_seconds=seconds, connections=connections)
         pool, version = await stack.enter_async_context(opening)
         shown = display_url(used)
         patience = Patience(seconds, f"Postgres at {shown}")

@@ -380,7 +380,8 @@ def _grant(grant: Grant) -> Moment:
         for measure in get_args(Measure)
         if (amount := grant.more.of(measure)) is not None
     )
-    return Moment(kind="note", title=f"the {grant.scope}'s budget was spent: {more} more granted")
+    settled = f"{more} more granted" if more else "stopped, then tried again under those of now"
+    return Moment(kind="note", title=f"the {grant.scope}'s budget was spent: {settled}")
 
 
 def audit_notes(audit: Audit | None) -> Iterator[str]:

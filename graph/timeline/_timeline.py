@@ -217,9 +217,10 @@ def _timed(moments: list[Moment]) -> list[Moment]:
 def _walked(record: Record) -> Iterator[Moment]:
     state, walk = record.state, record.walk
     told = [*walk_moments(walk, record.member)]
-    yield from told
     for walked in walk.walked:
         yield from question_moments(walked, record.opened, record.member)
+    yield from told  # at the same time as a question it is what came of that
+    for walked in walk.walked:
         if any(visit.node == "merge" for visit in walked.visits):
             for each in walked.values("verification"):
                 yield from check_moments(each, walked.until or walked.superstep.at)

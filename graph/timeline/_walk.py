@@ -56,6 +56,8 @@ SENT: Final = "__pregel_tasks"
 """The channel of what is sent to a node, once for each item."""
 
 _BRANCH: Final = "branch:to:"
+_BY_HAND: Final = ("update", "fork")
+"""Sources of a checkpoint that no node has led to: it was edited, or set back to."""
 
 READ: Final = (
     "__interrupt__",
@@ -144,6 +146,8 @@ def _walked(chain: Sequence[Superstep], member: str) -> tuple[Walked, ...]:
     nodes: tuple[str, ...] = ()
     for now, after in zip(chain, [*chain[1:], None], strict=True):
         until = after.at if after else None
+        if after and after.source in _BY_HAND:  # later than all that ran from here
+            until = now.at
         came = _entered(now, before, nodes)
         begun = came if after or _waits(now) else ()
         seconds = None if until is None else max(until - now.at, 0.0)

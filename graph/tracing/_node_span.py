@@ -88,8 +88,9 @@ class Happenings:
         return trace.set_span_in_context(around, otel.get_current())
 
     def _verified(self, event: VerificationCompleted) -> None:
-        self._node.set_attribute("daruma.verification.passed", event.passed)
-        error = "" if event.passed else "verification_failed"
+        if event.passed is not None:  # else nothing was checked
+            self._node.set_attribute("daruma.verification.passed", event.passed)
+        error = "verification_failed" if event.passed is False else ""
         self._end(error, {"daruma.verification.summary": event.summary})
 
     def _command(self, event: CommandRun) -> None:

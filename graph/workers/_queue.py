@@ -1,6 +1,7 @@
 """The queue in Postgres: its tables, its jobs, and jobs that come back into it."""
 
 import asyncio
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -26,6 +27,8 @@ from daruma.graph.workers._engine import (
 )
 from daruma.graph.workers._submission import Submission
 from daruma.state.errors import Busy, HoldLost, StorageUnavailable
+
+LOG: Final = logging.getLogger("daruma.worker")
 
 # --- Procrastinate's own tables, made beside ours when something is queued for the first time.
 
@@ -235,6 +238,8 @@ async def _of_the_dead(jobs: JobManager, queue: str) -> set[int]:
 
 async def _queued_again(jobs: JobManager, job: Job) -> None:
     with _unless_ended():
+        if job.task_name == CARRY_OUT:
+            LOG.warning(f"thread {job.lock!r}: its worker is gone; it is queued again")
         try:
             if job.abort_requested:  # its worker died before it could end it
                 await jobs.finish_job(job, Status.ABORTED, delete_job=True)

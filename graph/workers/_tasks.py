@@ -1,6 +1,5 @@
 """What a worker can do, as tasks of procrastinate."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -27,7 +26,7 @@ from daruma.graph.workers._execution import (
     reason_of,
     swept,
 )
-from daruma.graph.workers._queue import PuttingOff, evolve_later, is_later, park_at, rescue
+from daruma.graph.workers._queue import LOG, PuttingOff, evolve_later, is_later, park_at, rescue
 from daruma.graph.workers._submission import Pace, Submission, log_of
 from daruma.state.errors import DarumaError
 from daruma.state.events import RunStopped
@@ -79,8 +78,6 @@ async def evolve(graph: Machine, owner: str, key: str) -> Experience | None:
 
 # --- What a worker can do, as tasks of procrastinate: carry out, park, and look after the queue.
 
-LOG: Final = logging.getLogger("daruma.worker")
-
 _PARKED: Final = "thread {!r}: parked, as nobody confirmed its plan in time"
 
 _FAILED: Final = """
@@ -121,6 +118,7 @@ class Tasks:
     async def carry_out(self, context: JobContext, *, submission: dict[str, Any], **_: Any) -> None:
         """Carry out what was submitted, and see to it that a review is parked in time."""
         given = Submission.of(submission)
+        LOG.info(f"thread {given.thread_id!r}: taken up")
         try:
             graph = await self._graph(given)
             graph = by_jobs(graph, self.database, self.queue, given.kept)

@@ -35,10 +35,10 @@ from daruma.graph.workers._engine import (
     Worker,
 )
 from daruma.graph.workers._execution import always
-from daruma.graph.workers._queue import cancel_jobs, make_queue, rescue
+from daruma.graph.workers._queue import LOG, cancel_jobs, make_queue, rescue
 from daruma.graph.workers._queue import queue as put
 from daruma.graph.workers._submission import Pace, Submission, reader_on, shared_database
-from daruma.graph.workers._tasks import LOG, Tasks
+from daruma.graph.workers._tasks import Tasks
 from daruma.state.errors import StorageUnavailable
 
 # --- Having a thread run by a worker: checked here and now, carried out there and then.
@@ -182,6 +182,7 @@ async def serve(tasks: Tasks, *, concurrency: int, wait: bool) -> None:
     """Carry out what comes on the queue of these tasks."""
     async with AsyncExitStack() as stack:
         app = await _begun(tasks, stack, wait=wait)
+        LOG.info(f"ready, on {tasks.database.patience.place}: {concurrency} at once")
         serving = _Serving(app, tasks, concurrency)
         await (serving.for_ever() if wait else serving.what_is_there())
 
@@ -277,12 +278,15 @@ class _Serving:
             await adrain_place(self._tasks.database)  # what has ended becomes a job by that
 
     async def for_ever(self) -> None:
-        pause = _PAUSE
+        pause, task = _PAUSE, asyncio.current_task()
+        cancelled = task.cancelling() if task else 0
         while True:
             worker, before = self._worker(wait=True), self._carried_out
             with suppress(ConnectorException):
                 await self._say_ended()
                 await worker.run()  # comes back only where a part of it has failed
+            if task and task.cancelling() > cancelled:  # what failed has hidden it
+                raise asyncio.CancelledError
             if worker.worker_id is not None:
                 self._left.add(worker.worker_id)
             pause = _PAUSE if before < self._carried_out else min(2 * pause, _LONGEST_PAUSE)

@@ -97,7 +97,7 @@ def _nearest(path: Sequence[str], model: type[BaseModel]) -> str:
     known = {name.casefold(): name for name in section_at(path[:-1], model).model_fields}
     name = path[-1].casefold().replace("-", "_")
     elsewhere = "" if name in known else _elsewhere(name, model)
-    close = [known[each] for each in get_close_matches(name, known, n=1, cutoff=0.5)]
+    close = [known[each] for each in get_close_matches(name, known, n=1, cutoff=0.6)]
     if meant := elsewhere or next(iter(close), ""):
         return f"; did you mean {meant!r}?"
     return f"; known here: {', '.join(known.values())}"

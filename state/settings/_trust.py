@@ -35,16 +35,18 @@ MOST_BYTES: Final = 32 * 1024 * 1024
 class UntrustedSettings(SettingsError):
     """Raised for settings of a folder that nobody has agreed to; ``keys`` are what they change.
 
-    ``path`` is what ``daruma trust`` is to be asked about.
+    ``path`` is what ``daruma trust`` is to be asked about; ``part`` is the skill or team template
+    that it names, where that alone was not agreed to.
     """
 
-    def __init__(self, path: Path, changes: Sequence[Change]) -> None:
+    def __init__(self, path: Path, changes: Sequence[Change], part: Path | None = None) -> None:
         self.path, self.keys = path, tuple(dict.fromkeys(each.key for each in changes))
         place = path.parent if path.name == SETTINGS_FILE else path
-        super().__init__(
-            f"{path} is not trusted, and would change {name_changes(changes)}: look at it, then "
-            f"`daruma trust {shlex.quote(str(place))}`"
-        )
+        what = f"{path} is not trusted, and would change {name_changes(changes)}"
+        if part is not None:
+            how = "was changed since it was" if _record_of(part) else "is not"
+            what = f"{part} {how} trusted ({self.keys[0]} of {path.name} names it)"
+        super().__init__(f"{what}: look at it, then `daruma trust {shlex.quote(str(place))}`")
 
 
 # --- The records: one file each, by the path that it is about.
@@ -68,11 +70,18 @@ def trust_records() -> list[Record]:
 
 
 def withdraw_trust(path: Path) -> bool:
-    """Take back what was agreed to about a path and all below it; return whether there was any."""
-    own = _place(path)
-    gone = [each.path for each in trust_records() if Path(each.path).is_relative_to(own)]
+    """Take back what was agreed to about a path and all below it; return whether there was any.
+
+    Skills and team templates that its settings name were agreed to with it, and go with it.
+    """
+    records, places = trust_records(), [_place(path)]
+    for each in records:
+        if Path(each.path).is_relative_to(places[0]):
+            named = SettingsFile(Path(), each.content.encode())
+            places += (_place(folder) for _, folder in _folders(named, Path(each.path).parent))
+    gone = [each for each in records if any(Path(each.path).is_relative_to(p) for p in places)]
     for each in gone:
-        _file_of(each).unlink(missing_ok=True)
+        _file_of(each.path).unlink(missing_ok=True)
     return bool(gone)
 
 
@@ -182,13 +191,15 @@ def refuse_untrusted(
     changes: list[Change] = []
     if record is None or record.digest != file.digest:
         changes = loosening_changes(_agreed(type(settings), record, environment), settings)
-    changes += [
-        Change(key, str(folder))
+    parts = [
+        (Change(key, str(folder)), each)
         for key, folder in _folders(file)
-        if any(not is_trusted(each) for each in _parts(folder))
+        for each in _parts(folder)
+        if not is_trusted(each)
     ]
-    if changes:
-        raise UntrustedSettings(_absolute(file.path), changes)
+    if changes or parts:
+        part = None if changes else parts[0][1]
+        raise UntrustedSettings(_absolute(file.path), [*changes, *(c for c, _ in parts)], part)
 
 
 def _agreed(
@@ -232,22 +243,15 @@ class Proposal:
 
     path: Path
     changes: tuple[Change, ...]
-    records: tuple[Record, ...]
+    own: tuple[Record, ...]
+    parts: tuple[Record, ...]
+    """Of the settings file, if there is one; and of the skills and team templates."""
     refused: tuple[Path, ...] = ()
     """What can not be agreed to: links and special files in it, or too much."""
 
-    @property
-    def is_trusted(self) -> bool:
-        """Whether all of it was agreed to already."""
-        kept = [_read(_file_of(each.path)) for each in self.records]
-        return all(
-            old is not None and old.digest == new.digest
-            for old, new in zip(kept, self.records, strict=True)
-        )
-
     def agree(self) -> None:
         """Keep it as agreed to."""
-        for each in self.records:
+        for each in (*self.own, *self.parts):
             _keep(each)
 
 
@@ -301,10 +305,8 @@ def _proposal(
     path: Path, changes: Iterable[Change], own: tuple[Record, ...], parts: list[Path]
 ) -> Proposal:
     digests = [(each, digest_of(each)) for each in parts]
-    kept = {each.path: each for each in own}
-    for each, digest in digests:
-        if digest:
-            kept.setdefault(_place(each), Record(_place(each), digest, _now()))
+    known = {each.path for each in own}
+    found = [Record(_place(each), digest, _now()) for each, digest in digests if digest]
     if not (own or parts):
         raise SettingsError(
             f"{path} has no {SETTINGS_FILE}, no skills and no team templates: "
@@ -313,7 +315,8 @@ def _proposal(
     return Proposal(
         _absolute(path),
         tuple(changes),
-        tuple(kept.values()),
+        own,
+        tuple(each for each in found if each.path not in known),
         tuple(each for each, digest in digests if digest is None),
     )
 

@@ -1,11 +1,13 @@
 """The first ready phase begins, with nothing left over from the one before."""
 
+from pathlib import Path
+
 import pytest
 from tests.parts import GREEN, a_call, a_context, a_failure, a_phase, a_plan, a_task, settings
 
 from daruma.nodes.begin import begin
 from daruma.state.channels import State
-from daruma.state.events import Event, PhaseStarted
+from daruma.state.events import Event, MemberStarted, PhaseStarted
 from daruma.state.plan import Report
 
 PLAN = a_plan(
@@ -46,7 +48,7 @@ async def test_in_a_team_all_that_are_ready_begin() -> None:
     events: list[Event] = []
     plan = a_plan(a_phase("a", expert="e"), a_phase("b"), a_phase("c"), a_phase("d", "a"))
     reports = (Report(phase=a_phase("z")),)
-    state = State(task=a_task("team_collab"), plan=plan, reports=reports)
+    state = State(task=a_task("team_collab", workspace="/w"), plan=plan, reports=reports)
     two = settings(team={"max_parallel": 2})
 
     update = await begin(state, a_context(events=events, given=two))
@@ -57,7 +59,11 @@ async def test_in_a_team_all_that_are_ready_begin() -> None:
     assert [p.status for p in begun.phases] == ["running", "running", "pending", "pending"]
     assert update["reports"] == ()
     assert "messages" not in update
-    assert [event.type for event in events] == ["phase_started", "member_started"] * 2
+    begun_ones = [each.type for each in events if each.type != "savepoint_written"]
+    assert begun_ones == ["phase_started", "member_started"] * 2
+    places = [each.workspace for each in events if isinstance(each, MemberStarted)]
+    assert [Path(str(each)).name.partition("-")[0] for each in places] == ["a", "b"]
+    assert not any(str(each).startswith("/w") for each in places)
 
 
 async def test_without_a_plan_it_is_a_bug() -> None:

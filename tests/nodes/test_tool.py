@@ -69,10 +69,14 @@ async def test_a_call_that_fails_is_answered_with_its_error(
     name: str, args: dict[str, Any], said: str
 ) -> None:
     """TL-03: the loop goes on, also after a bug of the tool."""
-    status, shown, text = outcome(await run(name, **args))
+    events: list[Event] = []
+    status, shown, text = outcome(await run(name, events=events, **args))
 
     assert (status, shown) == ("failed", "error")
     assert said in text
+    assert [(each.type, getattr(each, "ok", None)) for each in events] == [
+        ("tool_started", None), ("tool_completed", False)
+    ]  # fmt: skip
 
 
 async def test_an_expected_error_is_told_in_its_own_words(

@@ -149,12 +149,15 @@ async def test_a_sandbox_that_can_not_be_had_is_a_failure(work: Path) -> None:
 
 
 async def test_without_checks_no_sandbox_is_opened(work: Path) -> None:
-    """Opening it costs a proof."""
-    context = replace(a_context(), open_sandbox=no_sandbox)
+    """Opening it costs a proof; nobody is told that anything passed (MO-10)."""
+    events: list[Event] = []
+    context = replace(a_context(events=events), open_sandbox=no_sandbox)
     task = a_task("plan_exec", workspace=str(work))
     update: Any = await verify(State(task=task, steps=taken("verify")), context)
 
     assert update["verification"].passed
+    ended = events[-1].to_dict()
+    assert (ended["passed"], ended["outcome"]) == (None, "none")
 
 
 async def test_the_level_is_on_every_check(work: Path) -> None:

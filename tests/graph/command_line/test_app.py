@@ -13,6 +13,7 @@ import pytest
 from tests.damages import DAMAGES, KEY, restored
 from tests.daruma_command import DONE, PLAN, Daruma, command
 from tests.fault_proxy import FaultProxy, fault_proxy, passing
+from tests.mcp_servers import McpServerOfOurs
 from tests.openai_answers import Reply
 from tests.openai_server import Answer, Fault, openai_server
 from tests.parts import a_failure
@@ -291,6 +292,33 @@ def test_the_doctor_tells_of_a_wrong_address(daruma: Daruma, url: str, expected:
     assert expected in found["model"]["text"]
     assert (code, found["model"]["state"]) == (1, "missing")
     assert found["key"]["text"].startswith("OPENAI_API_KEY is not set (OPENAI_KEY is: was it me")
+
+
+def test_the_doctor_names_the_keys_of_all_models(daruma: Daruma) -> None:
+    """Each once; a fallback is of no use without its own."""
+    daruma.setenv("OPENAI_API_KEY", "sk-very-secret")
+    daruma.setenv("DARUMA_LLM__MODEL", "openai:test")
+    daruma.setenv("DARUMA_LLM__FALLBACK_MODELS", '["anthropic:test", "openai:other"]')
+
+    said = daruma("doctor").out
+
+    assert said.count("OPENAI_API_KEY is set") == 1
+    assert said.count("  ANTHROPIC_API_KEY is not set") == 1
+
+
+def test_the_doctor_lists_the_tools_of_mcp_servers(daruma: Daruma) -> None:
+    """FA-11: it starts them only where it is asked to, and says why one does not start."""
+    server = McpServerOfOurs(daruma.folder / "server")
+    servers = {"s": server.setting(), "gone": {"command": "/no/such/program"}}
+    daruma.configure(json.dumps({"tools": {"mcp_servers": servers}}))
+    _, named = findings(daruma)
+    begun = server.started
+    _, found = findings(daruma, "--online")
+
+    assert "not started" in named["MCP s"]["text"]
+    assert (begun, server.alive) == ([], [])
+    assert "mcp__s__pid, mcp__s__die" in found["MCP s"]["text"]
+    assert found["MCP gone"]["state"] == "missing"
 
 
 def test_the_doctor_fails_when_something_essential_is_missing(daruma: Daruma) -> None:

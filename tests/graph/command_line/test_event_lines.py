@@ -28,6 +28,9 @@ from daruma.state.events import (
     RecoveryCompleted,
     RecoveryStarted,
     Reflected,
+    ToolCompleted,
+    ToolStarted,
+    VerificationCompleted,
 )
 from daruma.state.recovery import Carried
 from daruma.state.spending import AGAIN
@@ -283,6 +286,24 @@ def test_what_a_member_does_names_its_phase() -> None:
     lines = lines_of(Reflected(text="I see.", member="p2").to_dict())
 
     assert [line.text for line in lines] == ["p2: Reflection", "p2: I see."]
+
+
+def test_what_a_member_s_call_did_names_its_phase_once() -> None:
+    """In the panel while it runs, and in the line that stays."""
+    file, about = StringIO(), {"call_id": "c", "tool": "search", "member": "p2"}
+    with Progress(Paper(Console(file=file, width=100))) as progress:
+        progress.see("custom", ToolStarted(summary="x", **about).to_dict())
+        progress.see("custom", ToolCompleted(ok=True, seconds=0.0, **about).to_dict())
+
+    assert file.getvalue().count("p2: search") == 1
+    assert "p2: p2" not in file.getvalue()
+
+
+def test_what_was_not_checked_has_not_passed() -> None:
+    """MO-10: neither green nor red."""
+    for passed, mark in ((True, "ok"), (None, "note"), (False, "bad")):
+        (line,) = lines_of(VerificationCompleted(passed=passed, summary="x: none").to_dict())
+        assert line.mark == mark
 
 
 def test_members_who_do_the_same_are_told_apart() -> None:

@@ -93,7 +93,7 @@ def test_mistakes_are_told_in_a_line(daruma: Daruma, args: Sequence[str], why: s
 
 
 def test_on_a_terminal_a_memory_can_not_act() -> None:
-    """What a model stored is drawn, not obeyed."""
+    """What a model stored is drawn, not obeyed; each column has a head."""
     out = StringIO()
     paper = Paper(Console(file=out, force_terminal=True, width=80, color_system=None))
     hostile = Remembered(id="a1", text="red \x1b[2J lamp", section="s", role="tester", at=0.0)
@@ -101,7 +101,9 @@ def test_on_a_terminal_a_memory_can_not_act() -> None:
     memory_table([hostile]).show(paper)
 
     assert "\x1b[2J" not in out.getvalue()
-    assert out.getvalue().split()[:4] == ["a1", "tester", "s", "1970-01-01"]
+    head, row, *_ = out.getvalue().splitlines()
+    assert head.split()[:3] == ["id", "role", "section"]
+    assert row.split()[:4] == ["a1", "tester", "s", "1970-01-01"]
 
 
 def test_elsewhere_a_memory_is_one_line() -> None:

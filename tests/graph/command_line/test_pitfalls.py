@@ -110,10 +110,12 @@ def test_what_another_workspace_has_is_answered_as_what_does_not_exist(
 def test_where_there_is_nothing_it_is_said_who_has_some(daruma: Daruma) -> None:
     """A task without a workspace learns as `default`, and not for the current folder."""
     keep(daruma, owner="default")
+    keep(daruma, owner="/elsewhere")
 
     told, empty = daruma("pitfalls", "list").out.strip(), daruma("pitfalls", "list", "--json")
 
-    assert told == "· there are no pitfalls here; there are some of default: see --namespace"
+    named = "some of /elsewhere, default: see --workspace and --namespace"
+    assert told == f"· there are no pitfalls here; there are {named}"
     assert (empty.json, empty.code) == ([], 0)
 
 
@@ -127,7 +129,10 @@ def test_what_is_no_longer_shared_loses_its_mark(daruma: Daruma) -> None:
 @pytest.mark.parametrize(
     ("args", "why"),
     [
-        (["show", "abc"], "there is no pitfall 'abc': see `daruma pitfalls list --all`"),
+        (
+            ["show", "abc"],
+            "there is no pitfall 'abc' here: see `daruma pitfalls list --all`",
+        ),
         (["list", "--level", "top"], "there is no level 'top': high, medium, low"),
         (
             ["list", "--workspace", ".", "--namespace", "a"],

@@ -6,10 +6,11 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from langgraph.types import Interrupt
+from langgraph.types import Command, Interrupt
 from rich.console import Console
 from tests.daruma_command import DONE, OTHER_PLAN, PLAN, Daruma, Said
 
+from daruma import ScriptedChatModel, build_graph, open_postgres
 from daruma.graph.command_line._asking import ask, yes_to
 from daruma.graph.command_line._output import Paper
 from daruma.graph.command_line._questions import AnswerRefused, how_to_answer
@@ -402,3 +403,34 @@ def test_agreeing_beforehand_confirms_what_is_overdue(late: Daruma) -> None:
     said: Said = late("resume", "t", "--yes", "--json")
 
     assert (said.code, said.json["status"]) == (0, "completed")
+
+
+# --- A thread of a program whose tools the command does not have is answered there.
+
+
+def pay(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+def test_a_yes_to_a_tool_that_is_not_here_is_not_taken(daruma: Daruma) -> None:
+    """It stays open for the program that has the tool, and nothing of it is spent."""
+    model = daruma.script(main=[DONE])
+    script = {"main": [{"calls": [{"name": "pay", "args": {"amount": 3}}]}, DONE]}
+    confirm = {"tools": {"policy": {"pay": "confirm"}}}
+    thread: Any = {"configurable": {"thread_id": "t"}}
+    with open_postgres(daruma.url) as pg:
+        graph = build_graph(ScriptedChatModel(script=script), [pay], confirm, pg)
+        graph.invoke({"messages": [("user", "Pay")], "mode": "react"}, thread)
+
+    for more in ((), ("--model", model), ("--submit", "--model", model)):
+        said = daruma("answer", "t", "--approve", *more).complaint
+        assert "asks about 'pay', a tool of the program that began it" in said
+
+    with open_postgres(daruma.url) as pg:
+        graph = build_graph(ScriptedChatModel(script=script), [pay], confirm, pg)
+        (asked,) = graph.get_state(thread).interrupts
+        shown = asked.value["approvals"][0]
+        yes = {key: shown[key] for key in ("approval_id", "digest")} | {"decision": "approve"}
+        out = graph.invoke(Command(resume={asked.id: {"decisions": [yes]}}), thread)
+    assert "paid 3" in [each.text for each in out["messages"]]

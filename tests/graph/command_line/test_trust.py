@@ -66,6 +66,40 @@ def test_it_shows_what_is_agreed_to_and_takes_no_silence_for_a_yes(cloned: Darum
     assert "nothing at '.' was agreed to" in cloned("trust", "--forget").complaint
 
 
+def test_what_is_harmless_is_not_asked_about(daruma: Daruma) -> None:
+    """No question, nothing on record: a run takes it as it is."""
+    (daruma.folder / "daruma.yaml").write_text("budgets: {max_steps: 3}\n")
+
+    said = daruma("trust")
+
+    assert (said.code, said.out) == (0, "")
+    assert said.err == f"nothing in {daruma.folder}/daruma.yaml needs your agreement\n"
+    assert daruma("trust", "--list").out == ""
+
+
+def test_what_the_file_names_goes_with_it(daruma: Daruma) -> None:
+    """Its skills are shown once, named where they change, and forgotten with the file."""
+    skill = daruma.folder / "skills" / "build" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("# How to build\n")
+    (daruma.folder / "daruma.yaml").write_text("skills: {folders: [skills]}\n")
+    folder = str(skill.parent)
+
+    asked = daruma("trust")
+    assert daruma("trust", "--yes").code == 0
+    skill.write_text("Obey me.\n")
+    changed = daruma("settings", "--effective").complaint
+
+    assert asked.err.count(f"{daruma.folder}/daruma.yaml") == 1
+    assert changed.startswith(
+        "daruma: skills/build was changed since it was trusted (skills.folders of daruma.yaml "
+        "names it): look at it, then"
+    )
+    assert folder in daruma("trust", "--list").out
+    assert daruma("trust", "--forget", "daruma.yaml").code == 0
+    assert daruma("trust", "--list").out == ""
+
+
 @pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("yes\n", 0), ("\n", 2), ("no\n", 2)])
 def test_an_answer_may_be_piped(
     cloned: Daruma, monkeypatch: pytest.MonkeyPatch, typed: str, code: int

@@ -201,6 +201,7 @@ def test_what_was_put_back_can_be_undone() -> None:
     """The command is there to be pasted."""
     assert restored_lines("my thread", CLEAN) == [
         Line("ok", "2 paths were put back", "looked at again, and exact"),
+        Line("note", "not looked at: what git ignores, and what rollback.exclude names"),
         Line("line", "daruma undo 'my thread' --to 8a", "undoes this"),
     ]
 
@@ -209,8 +210,9 @@ def test_what_is_not_as_it_was_is_named() -> None:
     """Never called exact; what somebody else changed is named too."""
     restored = Restored("7f", "8a", ("a",), exact=False, left=("b: in use",), kept=("c",))
 
-    assert restored_lines("t", restored)[:4] == [
-        Line("bad", "1 path was put back", "not all is as it was"),
+    assert restored_lines("t", restored)[:5] == [
+        Line("ok", "1 path was put back"),
+        Line("bad", "not all is as it was"),
         Line("bad", "b: in use"),
         Line("note", "left alone, since only somebody else changed them:"),
         Line("note", "c"),

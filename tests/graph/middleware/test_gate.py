@@ -76,7 +76,7 @@ def test_a_reply_for_something_else_is_asked_about_again() -> None:
     made.invoke(decided(asked), THREAD)
 
     assert "digest" in said[0]
-    assert all("a reply to a approval_request has the form" in each for each in said[1:])
+    assert all("a reply to an approval_request has the form" in each for each in said[1:])
     assert after == []
     assert desk.done == ["paid 5 to shop"]
     assert question.value["approvals"] == asked["__interrupt__"][0].value["approvals"]

@@ -38,6 +38,7 @@ from tests.damages import (
     killed_before,
     restored,
 )
+from tests.parts import settings
 from tests.scripted_runs import say
 
 from daruma import ScriptedChatModel, Settings, build_graph
@@ -270,12 +271,26 @@ def test_a_url_that_can_not_be_read_is_not_quoted(url: str) -> None:
         (f"postgresql://host/work?user=ann&password={SECRET}", "ann@host/work"),
         (f"host=a,b port=1,2 user=ann password={SECRET} dbname=work", "ann@a,b:1,2/work"),
         (f"hostaddr=10.0.0.1 password={SECRET} sslpassword={SECRET}", "10.0.0.1/"),
+        ("host=/var/run/pg port=6432 user=ann dbname=a", "ann@/a?host=/var/run/pg&port=6432"),
         ("", "/"),
     ],
 )
 def test_a_url_is_shown_as_user_host_port_and_database(url: str, shown: str) -> None:
     """Whatever else is in it may be a secret."""
     assert display_url(url) == f"postgresql://{shown}"
+
+
+async def test_its_connections_can_be_limited(postgres_url: str) -> None:
+    """What runs at once waits for one, and ends as with more."""
+    script = {"main": [say("Done.")]}
+    async with aopen_postgres(postgres_url, connections=2) as pg:
+        graph = build_graph(ScriptedChatModel(script=script), [], settings(), pg)
+        asked = {"messages": [("user", "Do it")], "mode": "react"}
+        ran = (graph.ainvoke(asked, {"configurable": {"thread_id": str(n)}}) for n in range(5))
+        done = await asyncio.gather(*ran)
+
+        assert {each["result"].status for each in done} == {"completed"}
+        assert pg.pool.get_stats()["pool_size"] <= 2
 
 
 async def test_a_server_that_is_cancelled_while_it_starts_is_left_again() -> None:

@@ -267,3 +267,18 @@ def test_times_and_budgets_are_those_of_the_record() -> None:
     assert told.started_at < told.updated_at
     assert told.spent["think"] == (1, run.graph.settings.budgets.max_steps)
     assert told.spent["tokens"] == (told.tokens, 50_000)
+
+
+def test_a_stop_that_is_tried_again_is_told_behind_its_question() -> None:
+    """BU-04: nobody granted anything, and that is what it says."""
+    look = calls(call("search", pattern="x")) | {"usage": {"input": 900, "output": 100}}
+    run = a_run({"main": [look]}, budgets={"tokens": 500})
+    run.ask("Do it").reply({"answer": "stop"})
+    run.graph.reopen(run.config)
+    run.send(None)
+
+    told = [(each.kind, each.title) for each in timeline(run).moments][3:]
+
+    assert [kind for kind, _ in told] == ["question", "failure", "note", "question"]
+    again = "the task's budget was spent: stopped, then tried again under those of now"
+    assert told[2] == ("note", again)

@@ -223,7 +223,7 @@ async def test_a_bug_is_a_failed_job_with_a_line(postgres_url: str) -> None:
 
         told = (await standings(pg.checkpointer.database))["t"]
         assert (told.what, told.is_busy) == ("failed", False)
-        assert [line for line in lines.lines if line.startswith("thread")] == [told.error]
+        assert lines.lines[1:] == ["thread 't': taken up", told.error]
         assert "could not be run: ScriptedFault: down" in told.error
         assert await jobs_on(pg) == [("daruma.carry_out", "failed")]
 
@@ -266,6 +266,24 @@ async def test_a_worker_that_is_stopped_gives_its_job_back(postgres_url: str) ->
         assert len(await said_on(graph)) == 4
 
 
+async def test_a_worker_says_what_it_does(postgres_url: str) -> None:
+    """DU-07: also that it takes up what another one, that is gone, had begun."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        await asubmit(pg, ASKED, "t")
+        async with pg.pool.connection() as connection:  # begun by one of whom nothing is known
+            await connection.execute("UPDATE procrastinate_jobs SET status = 'doing'")
+
+        with WorkerLines.heard() as lines:
+            await awork(graph, wait=False, concurrency=2, pace=QUICK)
+
+    gone, ready, *thread = lines.lines
+    assert gone == "thread 't': its worker is gone; it is queued again"
+    assert ready.startswith("ready, on Postgres at postgresql://")
+    assert ready.endswith(": 2 at once")
+    assert thread == ["thread 't': taken up", "thread 't': completed, not checked"]
+
+
 async def test_a_worker_waits_for_a_database_that_is_lost(
     postgres_url: str, postgres_server: str
 ) -> None:
@@ -286,6 +304,29 @@ async def test_a_worker_waits_for_a_database_that_is_lost(
             async with aopen_postgres(postgres_url) as other:
                 await asubmit(other, ASKED, "after")
                 await lines.until("'after': completed")
+
+
+@pytest.mark.parametrize("moment", ["as it is lost", "while it is looked for"])
+async def test_a_worker_ends_while_the_database_is_lost(postgres_url: str, moment: str) -> None:
+    """DU-07: being asked once is enough, whatever it was doing about the outage."""
+    pace = Pace(heartbeat=0.1, poll=0.1, connect=0.3, first_wait=0.1)
+    with fault_proxy(postgres_url) as proxy:
+        async with aopen_postgres(proxy.url, outage_seconds=0) as pg:
+            graph = graph_on(pg)
+            await asubmit(pg, ASKED, "t")
+            with WorkerLines.heard() as lines:
+                worker = asyncio.create_task(awork(graph, pace=pace))
+                await lines.until("'t': completed")
+                proxy.refuse()
+                if moment == "while it is looked for":
+                    await lines.until("the database was lost")
+                    proxy.faulted.clear()
+                    await asyncio.to_thread(proxy.faulted.wait)
+                worker.cancel()
+                ended, _ = await asyncio.wait([worker], timeout=10)
+
+    assert ended
+    assert worker.cancelled()
 
 
 async def test_a_worker_begins_once_the_database_is_there(postgres_url: str) -> None:

@@ -89,6 +89,7 @@ def test_a_wrong_variable_is_named(
     [
         ("- a\n", "daruma.yaml has to hold keys and values, not list"),
         ("a: [\n", "daruma.yaml can not be read: line "),
+        ("llm: {options: {plan: {}}}\n", "'llm.options.plan'; known here: main, auxiliary, f"),
         ("bugets: {}\n", "unknown setting 'bugets'; did you mean 'budgets'?"),
         ("1: x\n", "setting '1'"),
         ("llm:\n", "setting 'llm'"),

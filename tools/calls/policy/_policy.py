@@ -3,7 +3,7 @@
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import PurePath
@@ -273,22 +273,25 @@ def is_known_safe(args: Mapping[str, Any]) -> bool:
 def check_policy(settings: Tools, tools: Mapping[str, Tool]) -> None:
     """Raise ``SettingsError`` for a rule whose tool or argument is plainly misspelt.
 
-    A name that resembles none is let be: settings are shared by graphs with other tools.
+    A name that resembles none is let be: settings are shared by graphs with other tools. So is one
+    that is a letter off from a tool of the application which has a rule of its own.
     """
+    ruled = {policy_key(text).name for text in settings.policy}
     for text in settings.policy:
         key = policy_key(text)
-        said = _misspelt(key, tools) if key.exact else None
+        said = _misspelt(key, tools, ruled) if key.exact else None
         if said:
             raise SettingsError(f"setting 'tools.policy.{text}': {said}")
 
 
-def _misspelt(key: PolicyKey, tools: Mapping[str, Tool]) -> str | None:
+def _misspelt(key: PolicyKey, tools: Mapping[str, Tool], ruled: Set[str]) -> str | None:
     tool = tools.get(key.name)
     if tool is None:
         alike = [each for each in tools if name_key(each) == name_key(key.name)]
         builtin = [each for each, tool in tools.items() if tool.builtin]
         close = get_close_matches(key.name, builtin, n=1, cutoff=0.8)
-        meant = next(iter((*alike, *close)), None)
+        slips = [each for each in tools if each not in ruled and _is_slip(key.name, each)]
+        meant = next(iter((*alike, *close, *slips)), None)
         return f"there is no tool {key.name!r}; did you mean {meant!r}?" if meant else None
     known = tool.parameters.get("properties", {})
     if tool.parameters.get("additionalProperties", True) is not False:
@@ -297,6 +300,18 @@ def _misspelt(key: PolicyKey, tools: Mapping[str, Tool]) -> str | None:
         if name not in known:
             return f"{key.name!r} has no argument {name!r}; it has: {', '.join(known)}"
     return None
+
+
+def _is_slip(written: str, name: str) -> bool:
+    """Whether one letter behind the first is another, missing or too many, or two are swapped."""
+    for at in range(1, max(len(written), len(name))):
+        ours, theirs = written[at:], name[at:]
+        if written[:at] != name[:at] or (ours[:1] + theirs[:1]).isdigit():
+            continue
+        swapped = ours[:2] == theirs[:2][::-1] and ours[2:] == theirs[2:]
+        if swapped or ours[1:] in (theirs, theirs[1:]) or ours == theirs[1:]:
+            return True
+    return False
 
 
 # --- Policy profiles: which tools the model is shown at all (TL-06). Pure.

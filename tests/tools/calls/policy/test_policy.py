@@ -461,6 +461,12 @@ def test_a_rule_about_nothing_is_refused() -> None:
         ("str_replace_edtor", "did you mean 'str_replace_editor'?"),
         ("str_replace_edtor(path=secrets/**)", "did you mean 'str_replace_editor'?"),
         ("str_replace_editor(file=secrets/**)", "'str_replace_editor' has no argument 'file'"),
+        ("payy", "did you mean 'pay'?"),
+        ("pays(to=Bob)", "did you mean 'pay'?"),
+        ("pey", "did you mean 'pay'?"),
+        ("paay", "did you mean 'pay'?"),
+        ("pya", "did you mean 'pay'?"),
+        ("pa", "did you mean 'pay'?"),
         ("pay(amont=1*)", "'pay' has no argument 'amont'; it has: amount"),
     ]:
         with pytest.raises(SettingsError) as error:
@@ -471,5 +477,7 @@ def test_a_rule_about_nothing_is_refused() -> None:
 
 def test_a_rule_may_be_about_tools_that_are_not_there() -> None:
     """Settings are shared by graphs with other tools."""
-    for key in ["pay", "pay(amount=1)", "pay_*", "Pay*", "refund", "mcp__notes__write"]:
+    own = ["pay", "pay(amount=1)", "pay_*", "Pay*"]
+    for key in [*own, "refund", "mcp__notes__write", "pay2", "say", "paid", "payout"]:
         a_registry([pay]).check(Tools(policy={key: "deny"}))
+    a_registry([pay]).check(Tools(policy={"pay": "confirm", "pays": "deny"}))
