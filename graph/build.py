@@ -56,6 +56,7 @@ from daruma.tools.assistant import ASSISTANT_TOOLS
 from daruma.tools.calls import Registry, Tool, tool_result
 from daruma.tools.commands_tool import COMMAND_TOOLS
 from daruma.tools.editor_tool import EDITOR_TOOLS
+from daruma.tools.hooks import Hook
 from daruma.tools.knowledge import KNOWLEDGE_TOOLS
 from daruma.tools.memory import MEMORY_TOOLS
 from daruma.tools.response_format import ResponseFormat
@@ -270,7 +271,7 @@ SHIPPED_TOOLS: Final[tuple[Tool, ...]] = (
 """In the order that the model is shown them."""
 
 
-def build_graph(
+def build_graph(  # noqa: PLR0913  # each is a part of the graph
     model: BaseChatModel | str | None = None,
     tools: Iterable[BaseTool | Callable[..., Any]] = (),
     settings: Settings | Mapping[str, Any] | None = None,
@@ -278,6 +279,7 @@ def build_graph(
     *,
     checkpointer: Checkpointer = None,
     store: BaseStore | None = None,
+    hooks: Iterable[Hook] = (),
     response_format: type | dict[str, Any] | None = None,
 ) -> Machine:
     """Build the machine as a compiled LangGraph graph (FA-01).
@@ -287,7 +289,8 @@ def build_graph(
     ``tools`` are LangChain tools or functions, shown beside the built-in ones. ``settings`` may
     be a dict; None reads ``daruma.yaml`` and ``DARUMA_*``. ``persistence`` is what
     ``open_postgres`` yields, with its checkpointer and its store; a checkpointer and a store of
-    one's own go in their place.
+    one's own go in their place. ``hooks`` are made with :func:`daruma.hook`, and asked before
+    those of the settings.
     ``response_format`` is the structure of answers: a Pydantic class, a dataclass, a TypedDict or a
     JSON schema; ``result.structured`` is then an instance, or a dict (FA-10).
     As a node of another graph it takes that one's; ``checkpointer=True`` then keeps a thread of its
@@ -310,7 +313,10 @@ def build_graph(
     )
     store = persistence.store if persistence and store is None else store
     form = response_format_of(response_format)
-    contexts = Contexts(model, Registry(SHIPPED_TOOLS, tools), settings, store, form)
+    hooks = [*hooks]
+    if strangers := [each for each in hooks if not isinstance(each, Hook)]:
+        raise PartRefused(f"{_kind(strangers[0])} is no hook: decorate it with @hook(POINT)")
+    contexts = Contexts(model, Registry(SHIPPED_TOOLS, tools), settings, store, form, hooks)
     compiled = builder(contexts).compile(checkpointer=saver, store=store, name="daruma")
     run_quietly(compiled, TABLE)
     member = cache(partial(member_of, contexts))

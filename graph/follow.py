@@ -120,12 +120,18 @@ class Following:
         """Yield the events as they come."""
         ear = await on(self.database.loop, self.log.bell.ear(self.thread_id))
         newest: StoredEvent | None = None
+        said: list[StoredEvent] = []
         while True:
             busy = await self._is_busy()  # first: what is told is read
+            said += [self.log.said(self.thread_id, each) for each in ear.take()]
             told = await self.log.read(self.thread_id, self.after)
             for each in told:
+                while said and said[0].id < each.id:
+                    yield StoredEvent(self.after, said.pop(0).event)
                 self.after, newest = each.id, each
                 yield each
+            while said and said[0].id <= self.after:
+                yield StoredEvent(self.after, said.pop(0).event)
             ends = newest is not None and newest.type == RunStopped.type
             if ends and len(told) < EVENTS_AT_ONCE and not await self._is_busy():
                 return

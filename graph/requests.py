@@ -305,6 +305,11 @@ def open_questions(snapshot: StateSnapshot) -> dict[str, Any]:
     return {each.id: each.value for task in open_tasks for each in task.interrupts}
 
 
+def question_ids(snapshot: StateSnapshot) -> dict[str, Any]:
+    """Return the own ids of the open questions, by those of their interrupts."""
+    return {id_: v["id"] for id_, v in open_questions(snapshot).items() if is_question(v)}
+
+
 def refuse_secrets(configurable: Mapping[str, Any]) -> None:
     """Refuse secrets in ``configurable``: LangGraph stores it in clear with every checkpoint."""
     for key, value in configurable.items():

@@ -29,6 +29,7 @@ from daruma.graph.history import (
     without_start,
 )
 from daruma.graph.learning import Evolution, HandingOver
+from daruma.graph.notify import notify
 from daruma.graph.requests import (
     NO_THREADS,
     NoSuchThread,
@@ -36,6 +37,7 @@ from daruma.graph.requests import (
     admit,
     check_updates,
     open_questions,
+    question_ids,
     refuse_misfit,
     refuse_secrets,
     refuse_unkept_id,
@@ -75,6 +77,7 @@ from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
 from daruma.tools.calls import McpServers, import_schema_checks
 from daruma.tools.files import aworkspace_locked
+from daruma.tools.hooks import protect_programs
 from daruma.tools.response_format import ResponseFormat
 from daruma.tools.snapshots import Conflicts, Restored
 from daruma.tools.threads import in_thread
@@ -184,7 +187,10 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
             snapshot = await self.aget_state(config)
         given = await readdress_reply(self.checkpointer, given, snapshot) if snapshot else given
         admitted = await admit(given, snapshot, within=is_within(config))
-        async with aworkspace_locked(workspace_of(admitted, snapshot)):
+        workspace = workspace_of(admitted, snapshot)
+        if programs := self._programs(options):
+            await in_thread(protect_programs, programs, workspace)
+        async with aworkspace_locked(workspace):
             if snapshot:
                 admitted = await accept_reply(self.checkpointer, admitted, snapshot)
             failures = Failures()
@@ -199,6 +205,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
                         servers=servers,
                         streams_events=self._streams_events(options) or is_within(config),
                         look=FirstLook(),
+                        opened=question_ids(snapshot) if snapshot else {},
                     )
                     parts = super().astream(admitted, scope.attach(config), **options)
                     with handing.after():
@@ -207,6 +214,14 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
                                 async for part in told:
                                     yield part
                         failures.raise_end()
+        if known:
+            notify(self.checkpointer, self.settings.notify, workspace, self._thread_id(config))
+
+    def _programs(self, options: dict[str, Any]) -> list[tuple[str, ...]]:
+        """Return the programs of settings that run outside of the sandbox beside a run."""
+        hooks = Settings.model_validate(options["context"]).hooks
+        of_hooks = [each.run for commands in hooks.values() for each in commands]
+        return [each for each in (*of_hooks, self.settings.notify.command) if each]
 
     def _typed(self, part: Any) -> Any:
         """Return what leaves the machine, with structured answers as their class has them (FA-10).

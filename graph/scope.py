@@ -1,10 +1,10 @@
 """What hangs on one run, and the context that its nodes are given."""
 
 from asyncio import Lock
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
@@ -13,6 +13,7 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
+from langgraph.types import Interrupt
 
 from daruma.graph.errors import Failures, Node, run_node
 from daruma.graph.fast_path import SAVER_KEY, is_within, saver_around, with_saver
@@ -34,6 +35,8 @@ from daruma.graph.tracing import (
     trace_metadata,
     with_trace_metadata,
 )
+from daruma.state.budget import hidden_tools
+from daruma.state.calls import ToolTask
 from daruma.state.channels import State, Update
 from daruma.state.events import (
     EVENTS,
@@ -43,6 +46,7 @@ from daruma.state.events import (
     TaskCompleted,
     TaskStarted,
 )
+from daruma.state.interrupts import is_question, request_event
 from daruma.state.record import copy_with
 from daruma.state.savepoint import Drifted, reduce_drifted
 from daruma.state.settings import LLM, Settings
@@ -54,8 +58,10 @@ from daruma.tools.calls import (
     ProcessOutputs,
     Registry,
     WorkspaceTurns,
+    with_arguments,
 )
-from daruma.tools.context import Context, not_handed_over
+from daruma.tools.context import Context, not_handed_over, visible_tools
+from daruma.tools.hooks import Hook, NodeHooks, hooks_in
 from daruma.tools.response_format import ResponseFormat
 from daruma.tools.rollback import drift
 from daruma.tools.sandbox import open_sandbox, require_mechanism
@@ -124,7 +130,8 @@ class RunScope:
     ends. ``streams_events`` says whether anybody reads events. ``member`` is whom the nodes of a
     team member's machine work for. ``run_id`` is what journals know the run by, ``turns`` says
     whose call may change the workspace. ``said_no`` are the models that will not answer in it,
-    ``common`` is what its contexts have in common.
+    ``common`` is what its contexts have in common. ``opened`` are the ids of the questions that
+    are known to be open, by those of their interrupts.
     """
 
     failures: Failures = field(default_factory=Failures)
@@ -138,6 +145,17 @@ class RunScope:
     look: FirstLook | None = None
     said_no: set[str] = field(default_factory=set)
     common: list[tuple[Context, JournalsOfARun | None]] = field(default_factory=list)
+    opened: dict[str, object] = field(default_factory=dict)
+
+    def tell_opened(self, asked: Interrupt, emit: Callable[[Event], None]) -> None:
+        """Tell that a question opens (PL-04): once, however often its node stops at it.
+
+        A member's question stops the node that the member works in, too.
+        """
+        value = asked.value
+        if is_question(value) and self.opened.get(asked.id) != value["id"]:
+            self.opened[asked.id] = value["id"]
+            emit(request_event(asked))
 
     @classmethod
     def of(cls, config: RunnableConfig) -> "RunScope":
@@ -213,6 +231,7 @@ class Contexts:
         settings: Settings,
         store: BaseStore | None = None,
         response_format: ResponseFormat | None = None,
+        hooks: Sequence[Hook] = (),
     ) -> None:
         check_model(model)
         note_secrets(keys_of(model))
@@ -220,6 +239,7 @@ class Contexts:
         self._tools = tools
         self._store = store
         self._response_format = response_format
+        self._hooks = tuple(hooks)
         self.settings = settings
         self._askers: dict[str, Asker] = {}
         self._newest: tuple[LLM | None, Asker | None] = None, None
@@ -268,10 +288,11 @@ class Contexts:
         if found and isinstance(state, State):
             state = replace(state, drifted=reduce_drifted(state.drifted, found))
         try:
-            update = await run_node(node, state, context, scope.failures)
+            update = await self._hooked(node, state, context, scope)
         except GraphInterrupt as asked:
             for each in asked.args[0] if asked.args else ():
                 each.value = mask_keys(each.value)
+                scope.tell_opened(each, context.emit)
             if handing:
                 handing.waits()
             raise
@@ -285,6 +306,23 @@ class Contexts:
             raise stored from None
         update = Update(**{**update, "drifted": found}) if found else update
         return self._exact.stored(context.thread_id, update)
+
+    async def _hooked(self, node: Node, state: Any, context: Context, scope: RunScope) -> Update:
+        """Run a node with the hooks around what it does, if there are any."""
+        found = (*self._hooks, *hooks_in(context.settings.hooks))
+        if not found:
+            return await run_node(node, state, context, scope.failures)
+        task = getattr(state, "task", None)
+        common = {
+            "thread_id": context.thread_id,
+            "task_id": task.id if task else "",
+            "workspace": task.workspace if task else None,
+        }
+        hooks = NodeHooks(found, context.emit, common)
+        context = copy_with(context, hooks=hooks, ask=hooks.around_model(context.ask))
+        update: Any = await run_node(node, state, context, scope.failures)
+        after: Any = await hooks.around_update(update, partial(_evaluate, state, context))
+        return cast("Update", after)
 
     def _context(
         self, runtime: Runtime[Settings], config: RunnableConfig, scope: RunScope
@@ -361,6 +399,12 @@ class BoundNode:
     ) -> Update:
         """Call the node."""
         return await self.contexts.call(self.node, state, runtime, config)
+
+
+def _evaluate(state: State, context: Context, call: ToolTask, args: Mapping[str, Any]) -> ToolTask:
+    """Decide anew on a call to which a hook gave other arguments (TL-13)."""
+    offer = visible_tools(state.task, context, hidden_tools(state), messages=state.messages)
+    return with_arguments(call, args, offer)
 
 
 def _namespace(config: RunnableConfig) -> str:

@@ -25,6 +25,7 @@ async def clarify(state: State, context: Context) -> Update:
         raise LookupError("there is nothing to ask for")
     question = Question(
         type="question",
+        kind="clarification",
         id=f"{asked.call_id}:clarification",
         question=asked.question,
         context=with_changed_tests(
@@ -32,7 +33,7 @@ async def clarify(state: State, context: Context) -> Update:
         ),
         deadline=None,
     )
-    reply: Answer = ask_person(question, context.now())
+    reply: Answer = ask_person(question, context.now(), context.emit)
     now = context.local_now()
     past = is_calling_off(reply.answer)
     how: Literal["stale", "resumed"] = "stale" if past else "resumed"

@@ -9,4 +9,4 @@ from daruma.tools.recovery import apply_reply, question_of
 async def consult(state: State, context: Context) -> Update:
     """Ask, and do what was answered: the action, what the person says in its place, or nothing."""
     question = question_of(state)
-    return await apply_reply(state, ask_person(question, context.now()), context)
+    return await apply_reply(state, ask_person(question, context.now(), context.emit), context)

@@ -47,7 +47,8 @@ async def gate(state: State, context: Context) -> Update:
     told = "; ".join(filter(None, (changed_tests_note(state), damaged)))
     scopes = _SCOPES[context.settings.tools.always][: 2 if workspace else 1]
     shown = tuple(each.approval for each in opened.approvals)
-    reply: Decisions = ask_person(approval_request(shown, None, told, scopes), context.now())
+    question = approval_request(shown, None, told, scopes)
+    reply: Decisions = ask_person(question, context.now(), context.emit)
     return await _carry_out(state, opened, reply, context)
 
 

@@ -54,6 +54,7 @@ def question_of(state: State) -> Question:
     failure = state.failure.message if state.failure else ""
     return Question(
         type="question",
+        kind="rollback",
         id=f"{state.task_id}:hold:{phase.id}:{len(state.steps)}",
         question=f"rollback_failed: {failure}. What now?",
         context=with_changed_tests("\n".join(WAYS[way] for way in ways), state),
@@ -80,5 +81,5 @@ def _with_phase(plan: Plan, phase: Phase) -> Plan:
 async def hold(state: State, context: Context) -> Update:
     """Ask what is to become of what the rollback left; nothing is built on it before."""
     question = question_of(state)
-    reply: Answer = ask_person(question, context.now())
+    reply: Answer = ask_person(question, context.now(), context.emit)
     return await _apply_decision(state, reply.answer, context)

@@ -53,6 +53,7 @@ def question_of(state: State) -> Question:
     example = in_words(over.measure, _limit_of(state, over))
     return Question(
         type="question",
+        kind="budget",
         id=f"{state.task_id}:{phase or 'task'}:budget:{number}",
         question=f"{describe_overrun(over)} How does it go on?",
         context=with_changed_tests(
@@ -75,6 +76,7 @@ def _question_of_steps(state: State, id_: str) -> Question:
     why = "The checks are still red" if said else "There is no answer yet"
     return Question(
         type="question",
+        kind="budget",
         id=id_,
         question=f"{why}, and {budget.bounding_setting(state)} is used up. How does it go on?",
         context=with_changed_tests(
@@ -164,5 +166,5 @@ async def pause(state: State, context: Context) -> Update:
     if not asks_person(state, context):
         return apply_decision(state, STOP, context)
     question = question_of(state)
-    reply: Answer = ask_person(question, context.now())
+    reply: Answer = ask_person(question, context.now(), context.emit)
     return apply_decision(state, reply.answer, context)

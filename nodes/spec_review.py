@@ -29,7 +29,7 @@ async def spec_review(state: State, context: Context) -> Update:
     """
     experts = await _expert_names(state, context)
     question = review_request(state, context.settings.spec_review.timeout, experts)
-    reply = ask_person(question, context.now())
+    reply = ask_person(question, context.now(), context.emit)
     review_id, plan = question["spec_review_id"], plan_under_review(state)
     decision = "timeout" if isinstance(reply, Park) else reply.decision
     if plan.parked and state.task:

@@ -121,7 +121,7 @@ async def _run_in_turn(
             turn,
             context.journal,
             work,
-            lambda question: ask_outcome(question, context.now()),
+            lambda question: ask_outcome(question, context.now(), context.emit),
             context.emit,
         )
 

@@ -1,6 +1,7 @@
 """Check the work by running the workspace's own checks."""
 
 from dataclasses import replace
+from functools import partial
 
 from langchain_core.messages import HumanMessage
 
@@ -22,7 +23,7 @@ async def verify(state: State, context: Context) -> Update:
         return spent
     record = begin_step(state, "verify", context)
     try:
-        verification = await run_all_checks(state, context)
+        verification = await context.hooks.around_checks(partial(run_all_checks, state, context))
     except (ToolError, SandboxUnavailable, SnapshotUnavailable, OSError) as error:
         context.emit(VerificationCompleted(passed=False, summary=str(error)))
         failure = Failure(code=_failure_code(error), node="verify", message=str(error))

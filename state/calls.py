@@ -49,6 +49,7 @@ class ToolTask:
     ``voided`` counts the answers that were given to something that has changed since, ``changes``
     says what had. ``definition`` is that of an MCP tool when its call was decided on.
     ``continues`` is the call that the user was asked about before, which this one goes on with.
+    ``hooked`` is the digest of what the hooks have seen of it.
     ``masked`` says that a key stood in it, which is not stored (SE-08). A ``read_only`` command is
     run so before a person is asked about it, who is asked if that does not do. ``allowed_by`` is
     the id of the yes that a person gave before, if that is what let it run.
@@ -76,6 +77,7 @@ class ToolTask:
     masked: bool = False
     read_only: bool = False
     allowed_by: str = ""
+    hooked: str = ""
     schema_version: int = 1
 
     @property

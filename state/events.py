@@ -106,6 +106,21 @@ class ModelCallCompleted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModelText(Event):
+    """Words of an answer as they come: for those who follow a run that was submitted for that.
+
+    They are told and not kept: who comes back hears the rest. Those of an attempt that fails are to
+    be dropped, as ``model_attempt_failed`` of the same ``node``, ``call`` and ``attempt`` says.
+    """
+
+    type: ClassVar[str] = "model_text"
+    node: str
+    call: int
+    attempt: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelAttemptFailed(Event):
     """A request that brought no answer; what it had begun to say was dropped.
 
@@ -145,8 +160,63 @@ class PlanRejected(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Request:
+    """A question to a person that opens; the run stops there (PL-04).
+
+    ``interrupt_id`` is what its reply goes by. It comes once, but after a kill; what closes it is
+    ``question_closed`` with its ``id``.
+    """
+
+    id: str
+    interrupt_id: str
+    kind: str
+    question: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecReviewRequested(_Request, Event):
+    """A plan waits for a person (PL-02); closed by ``question_closed``."""
+
+    type: ClassVar[str] = "spec_review_request"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApprovalRequested(_Request, Event):
+    """Calls wait for a person; closed by ``question_closed``."""
+
+    type: ClassVar[str] = "approval_request"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecoveryRequested(_Request, Event):
+    """What recovery would do waits for a person; closed by ``question_closed``."""
+
+    type: ClassVar[str] = "recovery_request"
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionRequested(_Request, Event):
+    """A question waits for a person: a ``question``; closed by ``question_closed``."""
+
+    type: ClassVar[str] = "question_request"
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionClosed(Event):
+    """Closes the request of that ``id``, whatever was decided (PL-04).
+
+    An approval that is voided, or not decided on, opens another request.
+    """
+
+    type: ClassVar[str] = "question_closed"
+    id: str
+    kind: str
+    decision: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class SpecReviewCompleted(Event):
-    """Closes a ``spec_review_request``; ``decision`` is confirm, reject, edit or timeout."""
+    """What was decided on a plan; ``decision`` is confirm, reject, edit or timeout."""
 
     type: ClassVar[str] = "spec_review_completed"
     spec_review_id: str
@@ -155,7 +225,7 @@ class SpecReviewCompleted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalCompleted(Event):
-    """Closes an ``approval_request`` for one call.
+    """What was decided on one call of an ``approval_request``.
 
     ``decision`` is approve, deny or edit; void for one that was made about what has changed since.
     ``by`` is the id of the yes that a person gave before, if nobody was asked this time.
@@ -355,6 +425,21 @@ class ToolCompleted(Event):
     ok: bool
     seconds: float
     output: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HookApplied(Event):
+    """A hook changed something, denied it, or failed; one that let it pass is not told of.
+
+    ``did`` is changed, denied or failed, ``call_id`` the call that it was about, if any.
+    """
+
+    type: ClassVar[str] = "hook_applied"
+    hook: str
+    point: str
+    did: str
+    reason: str = ""
+    call_id: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

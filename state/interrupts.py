@@ -4,13 +4,21 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, NotRequired
 
-from langgraph.types import interrupt
+from langgraph.types import Interrupt, interrupt
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from daruma.state.allowances import read_pattern
 from daruma.state.calls import Approval
 from daruma.state.errors import DarumaError
+from daruma.state.events import (
+    ApprovalRequested,
+    Event,
+    QuestionClosed,
+    QuestionRequested,
+    RecoveryRequested,
+    SpecReviewRequested,
+)
 from daruma.state.plan import Plan, PlanRefused
 from daruma.state.plan_reading import plan_from
 from daruma.state.spending import amount_in
@@ -71,6 +79,7 @@ class Question(TypedDict):
     """
 
     type: Literal["question"]
+    kind: Literal["budget", "clarification", "doubt", "recovery", "rollback"]
     id: str
     question: str
     context: str
@@ -170,6 +179,13 @@ _REPLIES: dict[str, tuple[TypeAdapter[Any], str]] = {
 }
 
 
+def reply_form(value: object) -> str:
+    """Return what a reply to an interrupt's value looks like; anything fits that of a tool."""
+    if not isinstance(value, Mapping) or not is_question(value):
+        return "any JSON"
+    return _REPLIES[value["type"]][1]
+
+
 def reply_schema(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON schema of the replies to a question of this module."""
     adapter, _ = _REPLIES[value["type"]]
@@ -189,6 +205,63 @@ def _choice(options: Sequence[str], amounts: Sequence[str]) -> dict[str, Any]:
 def is_question(value: object) -> bool:
     """Whether an interrupt's value is one of the questions of this module."""
     return isinstance(value, Mapping) and value.get("type") in _REPLIES
+
+
+# --- What a question is about, for lists and events of questions.
+
+_KINDS: Final = {
+    "spec_review_request": "plan",
+    "approval_request": "approval",
+    "recovery_request": "recovery",
+}
+
+KINDS: Final = ("approval", "budget", "clarification", "doubt", "plan", "recovery", "rollback")
+"""What the questions of this module are about; an interrupt of a tool has the kind ``tool``."""
+
+
+def kind_of(value: object) -> str:
+    """Return what an interrupt's value is about: one of ``KINDS``, or ``tool``."""
+    if not isinstance(value, Mapping) or not is_question(value):
+        return "tool"
+    return _KINDS.get(value["type"]) or str(value.get("kind", "recovery"))
+
+
+def question_id(asked: Interrupt) -> str:
+    """Return the own id of a question; of a tool's, its interrupt's."""
+    return str(asked.value["id"]) if is_question(asked.value) else asked.id
+
+
+def summary_of(value: object) -> str:
+    """Return what an interrupt's value asks, in one line."""
+    if not isinstance(value, Mapping) or not is_question(value):
+        return " ".join(str(value).split())
+    texts: Mapping[str, Callable[[], str]] = {
+        "spec_review_request": lambda: f"{value['goal']} ({len(value['phases'])} phases)",
+        "approval_request": lambda: "; ".join(
+            f"{each['tool']}: {each.get('command') or each['shown']}" for each in value["approvals"]
+        ),
+        "recovery_request": lambda: value["failure"],
+        "question": lambda: value["question"],
+    }
+    return " ".join(texts[value["type"]]().split())
+
+
+_Requested = SpecReviewRequested | ApprovalRequested | RecoveryRequested | QuestionRequested
+
+_OPENED: Final[Mapping[str, type[_Requested]]] = {
+    "spec_review_request": SpecReviewRequested,
+    "approval_request": ApprovalRequested,
+    "recovery_request": RecoveryRequested,
+    "question": QuestionRequested,
+}
+
+
+def request_event(asked: Interrupt) -> _Requested:
+    """Build the event for a question of this module that opens (PL-04)."""
+    value: Any = asked.value
+    return _OPENED[value["type"]](
+        id=value["id"], interrupt_id=asked.id, kind=kind_of(value), question={**value}
+    )
 
 
 def read_reply(value: Mapping[str, Any], reply: object, *, shown: bool = True) -> Any:
@@ -432,9 +505,10 @@ _FORMS: Final[Mapping[str, Callable[[Mapping[str, Any]], _Form]]] = {
 # --- Asking a person: the one place where a node stops for an answer.
 
 
-def ask_person(question: Mapping[str, Any], at: float) -> Any:
+def ask_person(question: Mapping[str, Any], at: float, emit: Callable[[Event], None]) -> Any:
     """Ask, and return the reply in its typed form once there is one; a node begins anew with it.
 
+    ``emit`` is told that the question is closed (PL-04); who runs the node tells that it opens.
     The graph itself refuses a reply that does not fit before anything runs. In another graph nobody
     does: the question stays open, and says why as ``refused`` (FA-08).
     """
@@ -442,9 +516,20 @@ def ask_person(question: Mapping[str, Any], at: float) -> Any:
     while True:
         reply = ask_once(asked, at)
         try:
-            return read_reply(question, reply, shown=False)
+            typed = read_reply(question, reply, shown=False)
         except ReplyRefused as refused:
             asked = {**question, "refused": str(refused)}
+            continue
+        emit(question_closed(question, typed))
+        return typed
+
+
+def question_closed(question: Mapping[str, Any], reply: _Reply) -> QuestionClosed:
+    """Build the event for a question that got its reply, in its typed form."""
+    each = reply.decisions if isinstance(reply, Decisions) else [reply]
+    said = {str(getattr(one, "decision", "answer")).replace("park", "timeout") for one in each}
+    decision = ", ".join(sorted(said))
+    return QuestionClosed(id=str(question["id"]), kind=kind_of(question), decision=decision)
 
 
 def ask_once(question: Mapping[str, Any], at: float) -> Any:

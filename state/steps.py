@@ -164,10 +164,22 @@ class RepairRound:
 
 
 @record
+class HookNote:
+    """What a hook did at a point: changed, denied, or failed; ``call_id`` is the call, if any."""
+
+    hook: str
+    point: str
+    did: Literal["changed", "denied", "failed"]
+    reason: str = ""
+    call_id: str = ""
+    schema_version: int = 1
+
+
+@record
 class Audit:
     """All of that for one answer of the model; ``message_id`` is that answer, empty if none came.
 
-    ``failover`` is there for a call that did not go through at once.
+    ``failover`` is there for a call that did not go through at once, ``hooks`` for what hooks did.
     """
 
     message_id: str
@@ -177,12 +189,14 @@ class Audit:
     left_out: LeftOut | None = None
     round: RepairRound | None = None
     failover: Failover | None = None
+    hooks: tuple[HookNote, ...] = ()
     schema_version: int = 1
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to tell."""
-        return not (self.names or self.arguments or self.left_out or self.round or self.failover)
+        told = self.names or self.arguments or self.left_out or self.round
+        return not (told or self.failover or self.hooks)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-able values."""

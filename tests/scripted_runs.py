@@ -34,6 +34,9 @@ CLOSERS: Mapping[str, tuple[str, ...]] = {
 }
 """What closes each event that opens something (PL-04)."""
 
+REQUESTS = ("spec_review_request", "approval_request", "recovery_request", "question_request")
+"""The questions to a person, all of which ``question_closed`` closes."""
+
 
 class RecordingModel(ScriptedChatModel):
     """A scripted model that keeps the requests it was sent."""
@@ -147,10 +150,10 @@ def illegal(messages: Sequence[BaseMessage]) -> list[str]:
 
 def unclosed(events: Iterable[Mapping[str, Any]]) -> list[str]:
     """What was opened and not closed, or closed and not opened."""
-    counts = Counter(event["type"] for event in events)
+    counts = Counter("question" if event["type"] in REQUESTS else event["type"] for event in events)
     return [
         f"{counts[opener]} {opener}, {closed} closed"
-        for opener, closers in CLOSERS.items()
+        for opener, closers in {**CLOSERS, "question": ("question_closed",)}.items()
         if counts[opener] != (closed := sum(counts[closer] for closer in closers))
     ]
 

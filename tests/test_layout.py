@@ -67,7 +67,8 @@ FLOORS = {
         ("calls",),
         ("assistant", "commands_tool", "editor_tool", "knowledge", "memory", "skills"),
         (
-            *("context", "provider_messages", "response_format", "tokens", "window"),
+            *("context", "hooks", "provider_messages"),
+            *("response_format", "tokens", "window"),
             *("checks", "exit_codes", "reports", "rollback", "verification"),
             *("continuity", "evolution", "recovery", "team"),
         ),

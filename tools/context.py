@@ -37,6 +37,7 @@ from daruma.tools.calls import (
     WorkspaceTurns,
 )
 from daruma.tools.files import EditHistory, Workspace, edit_folder
+from daruma.tools.hooks import NodeHooks
 from daruma.tools.response_format import ResponseFormat
 from daruma.tools.sandbox import Sandbox
 from daruma.tools.snapshots import Snapshots, Store, store_of
@@ -122,7 +123,8 @@ class Context:
     model reads, ``own_auxiliary`` says that the auxiliary model is another one, ``can_ask``
     that a question to a person can be kept until it is answered. ``files_id`` is another name than
     the thread's for what is kept of its files. ``namespace`` tells the runs of a thread apart that
-    other graphs have made it for. ``response_format`` is the form that answers are to have.
+    other graphs have made it for. ``response_format`` is the form that answers are
+    to have, ``hooks`` are asked about what the node does.
     """
 
     settings: Settings
@@ -145,6 +147,7 @@ class Context:
     store: BaseStore | None = None
     tokens: Tokens = ESTIMATE
     own_auxiliary: bool = False
+    hooks: NodeHooks = field(default_factory=NodeHooks)
     can_ask: bool = True
     response_format: ResponseFormat | None = None
 

@@ -399,6 +399,7 @@ def question_of(state: State) -> RecoveryRequest | Question:
         )
     return Question(
         type="question",
+        kind="recovery",
         id=_id(state),
         question=action.escalation_message or WHAT,
         context=with_changed_tests(failure.message, state),

@@ -19,22 +19,28 @@ if TYPE_CHECKING:
     from daruma.graph.models import ClientPerLoop, ScriptedChatModel
     from daruma.graph.origins import ListedOrigins
     from daruma.graph.storage import aopen_postgres, open_postgres
-    from daruma.graph.workers import asubmit, asweep, awork, submit, sweep, work
+    from daruma.graph.workers import acancel, asubmit, asweep, awork, cancel, submit, sweep, work
     from daruma.state.result import TaskResult
     from daruma.state.settings import Settings, UntrustedSettings
+    from daruma.tools.hooks import Deny, HookInput, hook
 
 __all__ = [
     "ClientPerLoop",
+    "Deny",
+    "HookInput",
     "ListedOrigins",
     "ScriptedChatModel",
     "Settings",
     "TaskResult",
     "UntrustedSettings",
+    "acancel",
     "aopen_postgres",
     "asubmit",
     "asweep",
     "awork",
     "build_graph",
+    "cancel",
+    "hook",
     "open_postgres",
     "server_sent",
     "status_of",
@@ -45,16 +51,21 @@ __all__ = [
 
 _HOMES = {
     "ClientPerLoop": "daruma.graph.models",
+    "Deny": "daruma.tools.hooks",
+    "HookInput": "daruma.tools.hooks",
     "ListedOrigins": "daruma.graph.origins",
     "ScriptedChatModel": "daruma.graph.models",
     "Settings": "daruma.state.settings",
     "TaskResult": "daruma.state.result",
     "UntrustedSettings": "daruma.state.settings",
+    "acancel": "daruma.graph.workers",
     "aopen_postgres": "daruma.graph.storage",
     "asubmit": "daruma.graph.workers",
     "asweep": "daruma.graph.workers",
     "awork": "daruma.graph.workers",
     "build_graph": "daruma.graph.build",
+    "cancel": "daruma.graph.workers",
+    "hook": "daruma.tools.hooks",
     "open_postgres": "daruma.graph.storage",
     "server_sent": "daruma.graph.follow",
     "status_of": "daruma.graph.follow",

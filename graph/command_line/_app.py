@@ -17,7 +17,14 @@ from daruma.graph.command_line._pitfalls import pitfalls_app
 from daruma.graph.command_line._printable import one_line
 from daruma.graph.command_line._run import BareDecisions, answer, demo, resume, retry, run, worker
 from daruma.graph.command_line._settings import agreed, doctor, settings, trust
-from daruma.graph.command_line._threads import approvals_app, graph, show, threads_app, undo
+from daruma.graph.command_line._threads import (
+    approvals_app,
+    graph,
+    inbox,
+    show,
+    threads_app,
+    undo,
+)
 from daruma.state.errors import DarumaError
 
 # --- What went wrong, as one line on standard error and exit code 2; never a bare traceback.
@@ -128,6 +135,7 @@ for command in (
     retry,
     answer,
     undo,
+    inbox,
     show,
     graph,
     settings,

@@ -348,6 +348,12 @@ def _reflected(event: Event) -> list[Line]:
     return [Line("head", "Reflection"), said or Line("note", "none came; going on without")]
 
 
+def _hook(event: Event) -> list[Line]:
+    why = f": {event['reason']}" if event["reason"] else ""
+    mark: Mark = "note" if event["did"] == "changed" else "bad"
+    return [Line(mark, f"hook {event['hook']} {event['did']} at {event['point']}{why}")]
+
+
 _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "task_started": _task,
     "memory_recalled": _recalled,
@@ -376,6 +382,7 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "member_completed": ended_lines,
     "merge_completed": merged_lines,
     "call_settled": call_settled_lines,
+    "hook_applied": _hook,
     "command_run": _command,
     "verification_started": lambda _: [Line("head", "Verification")],
     "verification_completed": _verified,

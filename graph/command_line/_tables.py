@@ -41,17 +41,17 @@ class Table:
     note: str = ""
     cuts: bool = False
 
-    def show(self, paper: Paper, *, as_json: bool = False) -> None:
-        """Print it: JSON where that is asked for, on a terminal in columns, else by tabs."""
+    def show(self, paper: Paper, *, as_json: bool = False, as_tsv: bool = False) -> None:
+        """Print it: JSON or tabs where asked for, on a terminal in columns, else by tabs."""
         if as_json:
             values = self.values
             if values is None:
                 values = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
             typer.echo(json.dumps(values, default=str))
             return
-        if not self.rows:
+        if not self.rows and not as_tsv:
             paper.put(Line("note", self.nothing))
-        elif paper.terminal:
+        elif paper.terminal and not as_tsv:
             self._print_columns(paper)
         else:
             for row in self.rows:

@@ -1,13 +1,15 @@
-"""The list of threads: what is known of each without its history (FA-13)."""
+"""The lists of threads and of what waits: what is known without any history (FA-13)."""
 
 from datetime import datetime
 from typing import Any
 
 from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.types import Interrupt
 
+from daruma.graph.command_line._questions import how_to_answer
 from daruma.graph.command_line._tables import Table
 from daruma.graph.standing import Standing, read_pending, standings, status_of
-from daruma.graph.storage import Postgres
+from daruma.graph.storage import OpenQuestion, Postgres
 from daruma.state.errors import DamagedState
 from daruma.state.result import TaskResult, headline_of
 from daruma.state.task import Task
@@ -39,6 +41,27 @@ async def list_threads(postgres: Postgres) -> Table:
         nothing="there are no threads yet: try `daruma demo`",
         cuts=True,
     )
+
+
+async def list_questions(postgres: Postgres, kind: str | None, older_than: float) -> Table:
+    """Return what waits for a person, each with the command that answers, the longest first."""
+    found = await postgres.ainbox(kind=kind, older_than=older_than)
+    answers = [_answers(each) for each in found]
+    rows = [
+        (each.thread_id, each.kind, each.since, answer[0] if answer else "", each.text)
+        for each, answer in zip(found, answers, strict=True)
+    ]
+    values = [
+        each.to_dict() | {"answers": answer} for each, answer in zip(found, answers, strict=True)
+    ]
+    columns = ("thread", "kind", "since", "answer", "question")
+    return Table(columns, rows, values=values, nothing="nothing waits for a person", cuts=True)
+
+
+def _answers(asked: OpenQuestion) -> list[str]:
+    if asked.kind == "tool" or asked.value is None:
+        return []
+    return how_to_answer(asked.thread_id, [Interrupt(asked.value, id=asked.interrupt_id)])
 
 
 def _row(thread: str, found: CheckpointTuple, standing: Standing | None) -> Row:

@@ -41,6 +41,34 @@ def threads() -> None:
     asyncio.run(look()).show(Paper(Console(highlight=False)))
 
 
+def inbox(
+    *,
+    kind: Annotated[str | None, typer.Option(metavar="KIND", help="Only of this kind.")] = None,
+    older: Annotated[
+        str, typer.Option(metavar="TIME", help="Only what has waited for: 1h, 30min.")
+    ] = "0min",
+    json: AsJson = False,
+    tsv: Annotated[bool, typer.Option("--tsv", help="Tab-separated, on a terminal too.")] = False,
+) -> None:
+    """List what waits for a person, over all threads, with the command that answers."""
+    from rich.console import Console
+
+    from daruma.graph.command_line._output import Paper
+    from daruma.graph.command_line._thread_list import list_questions
+    from daruma.graph.storage import aopen_postgres
+    from daruma.state.interrupts import KINDS
+
+    if kind not in (None, "tool", *KINDS):
+        raise typer.BadParameter(f"{kind!r} is no kind: there are {', '.join(KINDS)} and tool")
+    seconds = seconds_of(older)
+
+    async def look() -> "Table":
+        async with aopen_postgres() as postgres:
+            return await list_questions(postgres, kind, seconds)
+
+    asyncio.run(look()).show(Paper(Console(highlight=False)), as_json=json, as_tsv=tsv)
+
+
 def show(
     thread: ThreadName,
     *,

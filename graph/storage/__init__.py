@@ -13,7 +13,13 @@ from daruma._doors import open_late
 if TYPE_CHECKING:
     from daruma.graph.storage._database import Database
     from daruma.graph.storage._embedded import Server
-    from daruma.graph.storage._events import EVENTS_AT_ONCE, EventLog, StoredEvent
+    from daruma.graph.storage._events import EVENTS_AT_ONCE, EventLog, StoredEvent, is_said
+    from daruma.graph.storage._journal import (
+        REVIEWED,
+        OpenQuestion,
+        claim_questions,
+        settle_question,
+    )
     from daruma.graph.storage._leases import ProcessLife
     from daruma.graph.storage._ledgers import (
         Hold,
@@ -42,7 +48,8 @@ else:
         {
             "_database": "Database",
             "_embedded": "Server",
-            "_events": "EVENTS_AT_ONCE EventLog StoredEvent",
+            "_events": "EVENTS_AT_ONCE EventLog StoredEvent is_said",
+            "_journal": "OpenQuestion REVIEWED claim_questions settle_question",
             "_leases": "ProcessLife",
             "_ledgers": (
                 "Hold JournalsOfARun Leases athread_held journal_of journals_of outputs_of "
@@ -61,6 +68,7 @@ else:
 __all__ = [
     "EVENTS_AT_ONCE",
     "PRUNABLE",
+    "REVIEWED",
     "Connection",
     "Database",
     "EventLog",
@@ -68,6 +76,7 @@ __all__ = [
     "JournalsOfARun",
     "Leases",
     "OldThread",
+    "OpenQuestion",
     "Pool",
     "Postgres",
     "PostgresSaver",
@@ -79,14 +88,17 @@ __all__ = [
     "aopen_postgres",
     "athread_held",
     "channel_values",
+    "claim_questions",
     "error_line",
     "explain_saver_errors",
+    "is_said",
     "journal_of",
     "journals_of",
     "open_postgres",
     "open_writes",
     "outputs_of",
     "replies_of",
+    "settle_question",
     "strict_saver",
     "thread_held",
     "workspace_files_id",

@@ -31,6 +31,7 @@ from langgraph.checkpoint.base import (
     get_serializable_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.types import INTERRUPT
 from psycopg import AsyncCursor
 from psycopg.errors import UniqueViolation
 from psycopg.rows import DictRow, dict_row
@@ -57,6 +58,7 @@ from daruma.graph.storage._rows import (
 )
 from daruma.graph.storage._saving import (
     APART,
+    ASK,
     ASSERT,
     SAVE,
     SAVE_AGAIN,
@@ -71,6 +73,7 @@ from daruma.graph.storage._saving import (
 from daruma.graph.storage._sealing import Sealing
 from daruma.graph.sync import on, run
 from daruma.state.errors import DamagedState, ThreadIdRefused
+from daruma.state.interrupts import kind_of, question_id
 from daruma.state.serializer import DeltaSnapshot, StrictSerializer
 from daruma.state.text import unkept_id
 from daruma.tools.threads import to_thread
@@ -104,6 +107,16 @@ def checked_id(thread_id: Any) -> str:
     if said := unkept_id(thread_id):
         raise ThreadIdRefused(said)
     return str(thread_id)
+
+
+def _asked(place: Sequence[str], writes: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return what ASK takes for the questions that a task of a thread's own graph asks, if any."""
+    asked = [each for channel, value in writes if channel == INTERRUPT for each in value]
+    if not asked or place[1]:  # those of a graph within it come up to its own
+        return {}
+    rows = [[each.id, question_id(each), kind_of(each.value)] for each in asked]
+    thread, _, checkpoint, task, _ = place
+    return {"thread": thread, "checkpoint": checkpoint, "task": task, "asked": jsonb(rows)}
 
 
 def _place_of(config: RunnableConfig) -> tuple[str, str, str | None]:
@@ -269,7 +282,9 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         ends = task_id != _NO_TASK and not _NOT_THE_END & {channel for channel, _ in writes}
         together = ends and task_path.startswith(_OF_A_RUN)
         made = write_rows(place, writes, self.serde, self.sealing, together=together)
-        if all(channel in WRITES_IDX_MAP for channel, _ in writes):
+        if asked := _asked(place, writes):
+            await self.statement(ASK, {**written(made), **asked})
+        elif all(channel in WRITES_IDX_MAP for channel, _ in writes):
             await self.statement(WRITE_OVER, written(made))
         elif self._pending and ends:
             await self._pending.add(made)

@@ -2,10 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import groupby
 from typing import Any, Final, LiteralString
 from weakref import WeakSet
 
@@ -16,7 +19,7 @@ from daruma.graph.storage._database import Database
 from daruma.graph.storage._pool import Connection, Pool
 from daruma.graph.storage._sealing import Sealing
 from daruma.graph.sync import on
-from daruma.state.events import RunStopped
+from daruma.state.events import ModelText, RunStopped
 
 # --- Waking those who wait for news of a thread, from whichever process the news comes (LISTEN).
 
@@ -34,16 +37,27 @@ def ring_of(thread_id: str) -> str:
     return blake2b(thread_id.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
+_UNHEARD: Final = 1000
+"""What is said and not taken up; of more the oldest is lost."""
+
+
 class Ear:
     """Hears of one thread; news that came between two waits ends the next one at once."""
 
     def __init__(self, ring: str) -> None:
         self.ring = ring
         self._rung = asyncio.Event()
+        self._said = deque[str](maxlen=_UNHEARD)
 
-    def rung(self) -> None:
-        """Wake who waits."""
+    def rung(self, said: str) -> None:
+        """Wake who waits, with what is said to those who listen now, if anything."""
+        if said:
+            self._said.append(said)
         self._rung.set()
+
+    def take(self) -> list[str]:
+        """Return what was said since, on any thread."""
+        return [self._said.popleft() for _ in range(len(self._said))]
 
     async def news(self, seconds: float) -> None:
         """Wait for news, for so many seconds at most."""
@@ -85,11 +99,12 @@ class Bell:
         async with await AsyncConnection.connect(url, autocommit=True) as connection:
             await connection.execute(f"LISTEN {CHANNEL}")
             for ear in [*self._ears]:
-                ear.rung()
+                ear.rung("")
             while self._ears:
                 async for notice in connection.notifies(timeout=_IDLE):
-                    for ear in [each for each in self._ears if each.ring == notice.payload]:
-                        ear.rung()
+                    ring, _, said = notice.payload.partition(" ")
+                    for ear in [each for each in self._ears if each.ring == ring]:
+                        ear.rung(said)
 
 
 # --- What the runs of threads told while they went on, kept for a day for those who follow them.
@@ -102,6 +117,7 @@ EVENTS_AT_ONCE: Final = 500
 
 _WRITE: Final = """
 INSERT INTO daruma_events (thread_id, run, is_last, kind, event) VALUES (%s, %s, %s, %s, %s)
+RETURNING id
 """
 _RING: Final = "SELECT pg_notify(%s, %s)"
 _READ: Final = """
@@ -127,6 +143,15 @@ class StoredEvent:
         return str(self.event.get("type", ""))
 
 
+_PIECE: Final = 800
+"""Characters of a text that fit into what Postgres passes on, 8,000 bytes, however written."""
+
+
+def is_said(event: Mapping[str, Any]) -> bool:
+    """Tell whether an event is for those who listen now, and not kept."""
+    return event.get("type") == ModelText.type
+
+
 class EventLog:
     """The events in Postgres, sealed where all is."""
 
@@ -135,24 +160,55 @@ class EventLog:
         self._sealing = sealing
         self.bell = Bell(database.pool)
 
-    async def write(self, thread_id: str, run: str, events: Sequence[Mapping[str, Any]]) -> None:
-        """Keep what a run has told, and wake who follows its thread, in any process."""
-        rows = [
-            (
-                thread_id,
-                run,
-                each.get("type") == RunStopped.type,
-                *self._sealing.seal(("json", _packed(each)), (thread_id, "event", run)),
-            )
-            for each in events
-        ]
+    async def write(
+        self, thread_id: str, run: str, events: Sequence[Mapping[str, Any]], after: int = 0
+    ) -> int:
+        """Keep what a run has told, and wake who follows its thread, in any process.
 
-        async def write(connection: Connection) -> None:
+        Return the id of the last event; ``after`` is that of the run's last one before. Words of a
+        model go to who listens now, and are not kept: a row for each would cost what a step costs.
+        """
+        ring = ring_of(thread_id)
+
+        async def write(connection: Connection) -> int:
+            last = after
             async with connection.cursor() as cursor:
-                await cursor.executemany(_WRITE, rows)
-                await cursor.execute(_RING, [CHANNEL, ring_of(thread_id)])
+                for said, group in groupby(events, key=is_said):
+                    if said:
+                        for each in group:
+                            for piece in self._pieces(thread_id, last, each):
+                                await cursor.execute(_RING, [CHANNEL, f"{ring} {piece}"])
+                        continue
+                    rows = [self._row(thread_id, run, each) for each in group]
+                    await cursor.executemany(_WRITE, rows, returning=True)
+                    while cursor.nextset():
+                        pass
+                    last = (await cursor.fetchone() or {"id": last})["id"]
+                await cursor.execute(_RING, [CHANNEL, ring])
+            return last
 
-        await self._database.transact(write)
+        return await self._database.transact(write)
+
+    def _row(self, thread_id: str, run: str, event: Mapping[str, Any]) -> tuple[Any, ...]:
+        sealed = self._sealing.seal(("json", _packed(event)), (thread_id, "event", run))
+        return thread_id, run, event.get("type") == RunStopped.type, *sealed
+
+    def _pieces(self, thread_id: str, after: int, event: Mapping[str, Any]) -> Iterator[str]:
+        """Yield words of a model as they are said: in pieces that Postgres passes on, sealed."""
+        text = str(event["text"])
+        for at in range(0, len(text), _PIECE):
+            packed = _packed({**event, "text": text[at : at + _PIECE]})
+            kind, payload = self._sealing.seal(("json", packed), (thread_id, "said"))
+            yield f"{after} {kind} {b64encode(payload).decode()}"
+
+    def said(self, thread_id: str, piece: str) -> StoredEvent:
+        """Read what was said: its id is that of the event before it.
+
+        Raises :class:`~daruma.state.errors.DamagedState`.
+        """
+        after, kind, payload = piece.split(" ")
+        value = self._sealing.open((kind, b64decode(payload)), (thread_id, "said"))
+        return StoredEvent(int(after), json.loads(value[1]))
 
     async def read(self, thread_id: str, after: int) -> list[StoredEvent]:
         """Return the next events of a thread, in their order.

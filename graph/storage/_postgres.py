@@ -17,6 +17,7 @@ from langchain_core.embeddings import Embeddings
 
 from daruma.graph.learning_jobs import adrain_place
 from daruma.graph.storage._database import OUTAGE_VARIABLE, Database, Patience, seconds_of
+from daruma.graph.storage._journal import OpenQuestion, open_questions
 from daruma.graph.storage._pool import (
     MOST_CONNECTIONS,
     Connection,
@@ -188,6 +189,21 @@ class Postgres:
     async def athreads(self, limit: int = 50) -> list[ThreadRow]:
         """Return the threads, the one written last first, on any event loop."""
         return await self.checkpointer.home(lambda: self._threads(limit))
+
+    def inbox(self, *, kind: str | None = None, older_than: float = 0.0) -> list[OpenQuestion]:
+        """Return what waits for a person, over all threads, what has waited longest first.
+
+        Of one ``kind`` if that is given, and of what has waited for ``older_than`` seconds. What it
+        takes does not grow with the threads that have ended. A clarification that ended its turn
+        is no question: it waits for the next message.
+        """
+        return run(self.ainbox(kind=kind, older_than=older_than), loop=self.checkpointer.loop)
+
+    async def ainbox(
+        self, *, kind: str | None = None, older_than: float = 0.0
+    ) -> list[OpenQuestion]:
+        """Do the same on any event loop."""
+        return await open_questions(self.checkpointer, kind=kind, older_than=older_than)
 
     def old_threads(
         self,

@@ -128,6 +128,28 @@ UPDATE SET channels = excluded.channels, type = excluded.type, blob = excluded.b
 """
 """For the special channels, each of which has one slot."""
 
+ASK: Final = f"""
+WITH {FENCE}, passed AS (
+    DELETE FROM daruma_questions WHERE thread_id = %(thread)s::text
+        AND checkpoint_id <> %(checkpoint)s AND NOT %(asked)s @> jsonb_build_array(
+            jsonb_build_array(interrupt_id)
+        )
+), asked AS (
+    INSERT INTO daruma_questions AS known (
+        thread_id, checkpoint_id, task_id, interrupt_id, question_id, kind
+    )
+    SELECT %(thread)s::text, %(checkpoint)s::text, %(task)s::text, row ->> 0, row ->> 1, row ->> 2
+    FROM fence, jsonb_array_elements(%(asked)s) AS row
+    ON CONFLICT (thread_id, interrupt_id) DO UPDATE SET
+        question_id = excluded.question_id, kind = excluded.kind, asked_at = now(),
+        checkpoint_id = excluded.checkpoint_id, task_id = excluded.task_id,
+        notified_at = NULL, notified = false
+    WHERE known.question_id <> excluded.question_id
+) {_INSERT_WRITES} {_SAME_WRITE}
+UPDATE SET channels = excluded.channels, type = excluded.type, blob = excluded.blob
+"""  # noqa: S608 - of constants alone
+"""The same for questions, which wait from then on; one that is only asked again has its time."""
+
 
 def written(rows: Sequence[WriteRow]) -> dict[str, Any]:
     """Return what the writes of a statement are given by, but for the fence's."""

@@ -8,10 +8,10 @@ from psycopg.errors import UndefinedTable
 
 from daruma.state.errors import OtherFormat
 
-FORMAT: Final = 11
+FORMAT: Final = 12
 """Counts changes of what is stored: a database of another format is refused, and left as it is."""
 
-OF_A_THREAD: Final = ("daruma_replies", "daruma_effects", "daruma_outputs")
+OF_A_THREAD: Final = ("daruma_replies", "daruma_questions", "daruma_effects", "daruma_outputs")
 """The tables whose rows belong to a thread, by ``thread_id``, and are deleted with it.
 
 The lease is not among them: its token must not begin anew.

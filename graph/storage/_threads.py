@@ -75,7 +75,9 @@ def _insertion(table: str, row: Row) -> sql.Composed:
 def _copy(table: str, row: Row, target: str, sealing: Sealing) -> dict[str, Any]:
     copy = {**row, "thread_id": target}
     own = _SEALED.get(table)
-    return copy | (_values(own, row, target, sealing) if own else _noted(row, target, sealing))
+    if table == "daruma_checkpoints":
+        return copy | _noted(row, target, sealing)
+    return copy | (_values(own, row, target, sealing) if own else {})
 
 
 def _values(own: _Sealed, row: Row, target: str, sealing: Sealing) -> dict[str, Any]:

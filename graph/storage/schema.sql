@@ -50,6 +50,23 @@ CREATE TABLE IF NOT EXISTS daruma_replies (
     PRIMARY KEY (thread_id, interrupt_id)
 );
 
+-- Questions that wait for a reply: what an inbox shows, however many threads have ended. One goes
+-- when its reply is on record, and with the next question of its thread; until then one that was
+-- answered in another way is known by a newer checkpoint.
+
+CREATE TABLE IF NOT EXISTS daruma_questions (
+    thread_id text NOT NULL,
+    interrupt_id text NOT NULL,
+    question_id text NOT NULL,
+    kind text NOT NULL,
+    checkpoint_id text NOT NULL,
+    task_id text NOT NULL,
+    asked_at timestamptz NOT NULL DEFAULT now(),
+    notified_at timestamptz,
+    notified boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (thread_id, interrupt_id)
+);
+
 -- Leases: one run at a time has a thread. A token only grows: the rows are never deleted.
 
 CREATE TABLE IF NOT EXISTS daruma_leases (

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from daruma.graph.workers._execution import GraphFactory, asweep, sweep
     from daruma.graph.workers._submission import Pace, reader_on
     from daruma.graph.workers._tasks import Tasks
-    from daruma.graph.workers._work import asubmit, awork, serve, submit, work
+    from daruma.graph.workers._work import acancel, asubmit, awork, cancel, serve, submit, work
 else:
     __getattr__ = open_late(
         __name__,
@@ -20,7 +20,7 @@ else:
             "_execution": "GraphFactory asweep sweep",
             "_submission": "Pace reader_on",
             "_tasks": "Tasks",
-            "_work": "asubmit awork serve submit work",
+            "_work": "acancel asubmit awork cancel serve submit work",
         },
     )
 
@@ -28,9 +28,11 @@ __all__ = [
     "GraphFactory",
     "Pace",
     "Tasks",
+    "acancel",
     "asubmit",
     "asweep",
     "awork",
+    "cancel",
     "reader_on",
     "serve",
     "submit",

@@ -19,7 +19,13 @@ try:
         PsycopgConnector,
         RetryDecision,
     )
-    from procrastinate.exceptions import AlreadyEnqueued, ConnectorException, UniqueViolation
+    from procrastinate.exceptions import (
+        AlreadyEnqueued,
+        ConnectorException,
+        JobAborted,
+        UniqueViolation,
+    )
+    from procrastinate.job_context import AbortReason
     from procrastinate.jobs import Job, Status
     from procrastinate.manager import JobManager
     from procrastinate.schema import SchemaManager
@@ -28,12 +34,14 @@ except ImportError as error:
     raise EngineMissing("workers need procrastinate: pip install 'daruma-agent[worker]'") from error
 
 __all__ = [
+    "AbortReason",
     "AlreadyEnqueued",
     "App",
     "BaseRetryStrategy",
     "Blueprint",
     "ConnectorException",
     "Job",
+    "JobAborted",
     "JobContext",
     "JobManager",
     "PsycopgConnector",

@@ -4,23 +4,27 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 
 from daruma.graph.answers import PARK, is_review, is_unfinished, overdue, stale_ids
 from daruma.graph.errors import closing
 from daruma.graph.learning import Ended
+from daruma.graph.notify import notify
 from daruma.graph.requests import open_questions
 from daruma.graph.run import Machine
 from daruma.graph.storage import (
+    REVIEWED,
     Connection,
     Database,
     EventLog,
     athread_held,
+    is_said,
     replies_of,
     workspace_of,
 )
@@ -28,12 +32,16 @@ from daruma.graph.sync import run
 from daruma.graph.workers._submission import SUBMISSION, Submission, shared_database
 from daruma.state.channels import State
 from daruma.state.errors import Busy, DamagedState, DarumaError, StorageUnavailable
-from daruma.state.interrupts import ReplyRefused
-from daruma.tools.text import without_keys
+from daruma.state.events import ModelAttemptFailed, ModelCallCompleted, ModelText
+from daruma.state.interrupts import ReplyRefused, is_question, request_event
+from daruma.tools.text import mask_keys, without_keys
 
 # --- Telling what a job's run tells to those who follow its thread, beside the run: it never waits.
 
 LOG: Final = logging.getLogger("daruma.worker")
+
+_TOGETHER: Final = 0.1
+"""Seconds in which the words of a model are gathered before they are told."""
 
 _LAST_WORDS: Final = 2.0
 """Seconds that a job waits, at its end, for what it has told to be kept."""
@@ -44,7 +52,7 @@ class Announcing:
 
     def __init__(self, log: EventLog, thread_id: str, run: str) -> None:
         self._log, self._thread_id, self._run = log, thread_id, run
-        self._told: list[Mapping[str, Any]] = []
+        self._told: list[dict[str, Any]] = []
         self._news = asyncio.Event()
         self._over = False
 
@@ -69,15 +77,50 @@ class Announcing:
             writing.cancel()
 
     async def _write(self) -> None:
+        last = 0
         while not (self._over and not self._told):
             await self._news.wait()
             self._news.clear()
-            told, self._told = self._told, []
+            if not self._over and all(map(is_said, self._told)):
+                await asyncio.sleep(_TOGETHER)
+            told, self._told = join_texts(self._told, over=self._over)
             try:
                 if told:
-                    await self._log.write(self._thread_id, self._run, told)
+                    last = await self._log.write(self._thread_id, self._run, told, last)
             except StorageUnavailable as error:  # who follows sees the end all the same
                 LOG.warning(f"thread {self._thread_id!r}: events are lost: {error}")
+
+
+_OF_A_WORD: Final = "".join(map(chr, range(33, 127)))
+"""What keys are made of."""
+
+
+def join_texts(
+    told: Sequence[dict[str, Any]], *, over: bool
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Join the words of each answer, keys masked; return what is told, and what is held back.
+
+    Held back is the last word of an answer that goes on: it may be half of a key (SE-08).
+    """
+    texts: dict[tuple[Any, ...], dict[str, Any]] = {}
+    joined: list[dict[str, Any]] = []
+    for event in told:
+        if is_said(event):
+            name = tuple(event.get(key) for key in ("member", "node", "call", "attempt"))
+            before = texts.get(name, {"text": ""})["text"]
+            texts[name] = {**event, "text": before + event["text"]}
+        else:
+            ends = event.get("type") in (ModelCallCompleted.type, ModelAttemptFailed.type)
+            of_it = (event.get("member"), event.get("node"))
+            ended = [name for name in texts if ends and name[:2] == of_it]
+            joined += [*(mask_keys(texts.pop(name)) for name in ended), event]
+    held = []
+    for event in texts.values():
+        whole = event["text"]
+        words = whole if over else whole.rstrip(_OF_A_WORD)
+        held += [{**event, "text": whole[len(words) :]}] if words != whole else []
+        joined += [mask_keys({**event, "text": words})] if words else []
+    return joined, held
 
 
 def _is_json(event: Mapping[str, Any]) -> bool:
@@ -130,12 +173,32 @@ async def carry_out(
         given = rest_of(submission, snapshot, known, time.time())
         if given is not DONE:
             config = config | {"metadata": submission.metadata}
-            async with closing(own.astream(given, config, stream_mode="custom")) as told:
-                async for event in told:
-                    tell(event)
+            modes = ["custom", *(["messages"] if submission.tokens else [])]
+            async with closing(own.astream(given, config, stream_mode=modes)) as told:
+                async for mode, part in told:
+                    if event := part if mode == "custom" else _words_of(*part):
+                        tell(event)
         else:
             _hand_over(graph, snapshot)
+            for each in snapshot.interrupts:  # who was killed may not have come to telling of it
+                if is_question(each.value) and each.id in open_questions(snapshot):
+                    tell(request_event(each).to_dict())
+            workspace = workspace_of(None, snapshot)
+            notify(graph.checkpointer, graph.settings.notify, workspace, submission.thread_id)
         return await own.aget_state(config)
+
+
+def _words_of(message: BaseMessage, metadata: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the event for a chunk of an answer; None for messages that are recorded."""
+    if "daruma_call" not in metadata or not message.text:
+        return None
+    return ModelText(
+        node=metadata["daruma_role"],
+        call=metadata["daruma_call"],
+        attempt=metadata["daruma_attempt"],
+        text=message.text,
+        member=metadata.get("daruma_member", ""),
+    ).to_dict()
 
 
 def _hand_over(graph: Machine, snapshot: StateSnapshot) -> None:
@@ -220,17 +283,6 @@ def _config(thread_id: str) -> RunnableConfig:
 GraphFactory = Callable[[Mapping[str, Any], str | None], Awaitable[Machine]]
 """Makes the graph for a thread, of the metadata that it keeps, and for its workspace."""
 
-_REVIEWS: Final = """
-SELECT DISTINCT thread_id FROM daruma_writes AS asked
-WHERE '__interrupt__' = ANY(channels) AND checkpoint_ns = '' AND task_path LIKE '%%spec_review%%'
-    AND NOT EXISTS (
-        SELECT FROM daruma_checkpoints AS newer
-        WHERE newer.thread_id = asked.thread_id AND newer.checkpoint_ns = ''
-            AND newer.checkpoint_id > asked.checkpoint_id
-    )
-ORDER BY thread_id
-"""
-
 
 def sweep(graph: Machine) -> list[str]:
     """Park all overdue reviews in a graph's database, and return the names of their threads.
@@ -279,7 +331,7 @@ async def _graph_for(snapshot: StateSnapshot, reader: Machine, graph_of: GraphFa
 
 
 async def _reviewed(connection: Connection) -> list[str]:
-    found = await connection.execute(_REVIEWS, {})
+    found = await connection.execute(REVIEWED)
     return [row["thread_id"] for row in await found.fetchall()]
 
 

@@ -132,6 +132,33 @@ async def _put(database: Database, job: Job) -> None:
         return
 
 
+# --- Cancelling what was submitted for a thread.
+
+_OF_A_THREAD: Final = """
+SELECT id FROM procrastinate_jobs
+WHERE task_name = %s AND lock = %s AND status IN ('todo', 'doing') ORDER BY id DESC
+"""
+
+
+async def cancel_jobs(database: Database, thread_id: str) -> bool:
+    """Take a thread's jobs out of the queue, and have the one that runs ended; return if any was.
+
+    The newest goes first, so that none begins meanwhile.
+    """
+    await make_queue(database)
+
+    async def cancel(connection: Connection) -> bool:
+        jobs = JobManager(PsycopgConnector())
+        found = await (await connection.execute(_OF_A_THREAD, [CARRY_OUT, thread_id])).fetchall()
+        done = [
+            await jobs.cancel_job_by_id_async(row["id"], abort=True, connection=connection)
+            for row in found
+        ]
+        return any(done)
+
+    return await database.transact(cancel)
+
+
 # --- When a job that could not be done comes back into the queue, and when it has failed.
 
 _LATER: Final = (Busy, HoldLost, StorageUnavailable, OperationalError)
@@ -214,7 +241,10 @@ async def _queued_again(jobs: JobManager, job: Job) -> None:
         if job.task_name == CARRY_OUT:
             LOG.warning(f"thread {job.lock!r}: its worker is gone; it is queued again")
         try:
-            await jobs.retry_job(job)
+            if job.abort_requested:  # its worker died before it could end it
+                await jobs.finish_job(job, Status.ABORTED, delete_job=True)
+            else:
+                await jobs.retry_job(job)
         except UniqueViolation:  # the same waits in the queue already, behind this one's lock
             await jobs.finish_job(job, Status.ABORTED, delete_job=True)
 

@@ -89,12 +89,14 @@ SUBMISSION: Final = "daruma_submission"
 class Submission:
     """A thread and what it is run with: a request, replies, or None to go on.
 
-    ``kept`` is metadata for the thread's checkpoints, in clear.
+    ``kept`` is metadata for the thread's checkpoints, in clear. With ``tokens``, who follows the
+    run hears the words of models as they come.
     """
 
     thread_id: str
     given: Any
     kept: Mapping[str, Any] = field(default_factory=dict)
+    tokens: bool = False
     name: str = field(default_factory=lambda: uuid4().hex)
 
     @property
@@ -115,8 +117,12 @@ class Submission:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-able values. Raises ``RequestRefused`` for what is not JSON."""
-        told = {"thread_id": self.thread_id, "name": self.name, "kept": dict(self.kept)}
-        told |= _told(self.given)
+        told: dict[str, Any] = {
+            "thread_id": self.thread_id,
+            "name": self.name,
+            "kept": dict(self.kept),
+        }
+        told |= {"tokens": self.tokens} | _told(self.given)
         try:
             json.dumps(told, allow_nan=False, ensure_ascii=False).encode()
         except (TypeError, ValueError) as error:
@@ -126,7 +132,7 @@ class Submission:
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> "Submission":
         """Read back what :meth:`to_json` has returned."""
-        return cls(told["thread_id"], _given(told), told["kept"], told["name"])
+        return cls(told["thread_id"], _given(told), told["kept"], told["tokens"], told["name"])
 
 
 def _told(given: Any) -> dict[str, Any]:

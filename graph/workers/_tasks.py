@@ -10,11 +10,12 @@ from langgraph.types import StateSnapshot
 from daruma.graph.follow import stop_of
 from daruma.graph.learning import NotSampled, NotTaken
 from daruma.graph.learning_jobs import SECONDS, evolution_loop, within
+from daruma.graph.notify import notify
 from daruma.graph.run import Machine
 from daruma.graph.standing import CARRY_OUT, EVOLVE, PARK
 from daruma.graph.storage import Database, EventLog, workspace_of
 from daruma.graph.sync import on
-from daruma.graph.workers._engine import Blueprint, JobContext
+from daruma.graph.workers._engine import AbortReason, Blueprint, JobAborted, JobContext
 from daruma.graph.workers._execution import (
     Announcing,
     GraphFactory,
@@ -123,6 +124,9 @@ class Tasks:
             graph = by_jobs(graph, self.database, self.queue, given.kept)
             snapshot = await self._announced(graph, given)
         except BaseException as error:
+            if context.abort_reason() is AbortReason.USER_REQUEST:
+                await self._tell_cancelled(given)
+                raise JobAborted from error
             why = reason_of(error)
             if is_later(error):
                 why = why or "this worker is stopped"
@@ -139,6 +143,12 @@ class Tasks:
             snapshot = await carry_out(graph, given, announcing.tell)
             announcing.tell(stop_of(snapshot, run=given.name).to_dict())
             return snapshot
+
+    async def _tell_cancelled(self, given: Submission) -> None:
+        LOG.info(f"thread {given.thread_id!r}: cancelled")
+        config = RunnableConfig(configurable={"thread_id": given.thread_id})
+        stop = stop_of(await self.reader.aget_state(config), run=given.name)
+        await self._log.write(given.thread_id, given.name, [stop.to_dict()])
 
     async def _tell_failed(self, context: JobContext, given: Submission, why: str) -> None:
         text = f"thread {given.thread_id!r}: could not be run: {why}"
@@ -187,8 +197,9 @@ class Tasks:
         await rescue(context.app.job_manager, self.queue, self.pace.stalled)
 
     async def sweep(self, context: JobContext, timestamp: int = 0) -> None:  # noqa: ARG002
-        """Park what is overdue, and forget what was told long ago."""
+        """Park what is overdue, tell of what waits, forget what was told long ago."""
         await self.park_all()
+        notify(self.reader.checkpointer, self.reader.settings.notify)
         await self._log.forget()
 
     async def park_all(self) -> None:

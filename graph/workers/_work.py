@@ -15,7 +15,14 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from daruma.graph.answers import answered_already, readdress_reply
 from daruma.graph.learning_jobs import adrain_place
-from daruma.graph.requests import admit, refuse_unkept_id, refuse_unkept_metadata, request
+from daruma.graph.requests import (
+    NoSuchThread,
+    NotNow,
+    admit,
+    refuse_unkept_id,
+    refuse_unkept_metadata,
+    request,
+)
 from daruma.graph.run import Machine
 from daruma.graph.standing import CARRY_OUT, EVOLVE, standing_of
 from daruma.graph.storage import Pool, Postgres, error_line
@@ -28,7 +35,7 @@ from daruma.graph.workers._engine import (
     Worker,
 )
 from daruma.graph.workers._execution import always
-from daruma.graph.workers._queue import LOG, make_queue, rescue
+from daruma.graph.workers._queue import LOG, cancel_jobs, make_queue, rescue
 from daruma.graph.workers._queue import queue as put
 from daruma.graph.workers._submission import Pace, Submission, reader_on, shared_database
 from daruma.graph.workers._tasks import Tasks
@@ -47,20 +54,22 @@ def submit(
     *,
     queue: str = QUEUE,
     metadata: Mapping[str, Any] | None = None,
+    tokens: bool = False,
 ) -> str:
     """Queue what a graph could be invoked with, and return the thread's name: a new one for None.
 
     ``given`` is a request, ``Command(resume={id: reply})``, or None to go on. It is checked before
     it is queued, and a reply is on record then, the only one that counts; a worker on ``queue``
     carries it out, whatever becomes of this process. What is submitted for one thread is done in
-    its order. ``metadata`` is kept with its checkpoints.
+    its order. ``metadata`` is kept with its checkpoints. With ``tokens``, who follows the thread
+    meanwhile hears the words of models as they come (``model_text``).
 
     Raises :class:`~daruma.graph.requests.RequestRefused`,
     :class:`~daruma.state.interrupts.ReplyRefused` for an answer that does not fit its question, or
     comes second,
     :class:`~daruma.state.errors.StorageUnavailable` where nothing could be queued.
     """
-    return run(asubmit(postgres, given, thread_id, queue=queue, metadata=metadata))
+    return run(asubmit(postgres, given, thread_id, queue=queue, metadata=metadata, tokens=tokens))
 
 
 async def asubmit(
@@ -70,16 +79,43 @@ async def asubmit(
     *,
     queue: str = QUEUE,
     metadata: Mapping[str, Any] | None = None,
+    tokens: bool = False,
 ) -> str:
     """Do the same, asynchronously."""
     refuse_unkept_metadata(RunnableConfig(metadata=dict(metadata or {})))
     thread_id = str(thread_id or uuid4().hex)
     refuse_unkept_id({"thread_id": thread_id})
     checked = await _checked(postgres, given, thread_id)
-    submission = Submission(thread_id, checked, metadata or {})
+    submission = Submission(thread_id, checked, metadata or {}, tokens)
     await _on_record(postgres, submission)
     await put(postgres.checkpointer.database, submission, queue)
     return thread_id
+
+
+def cancel(postgres: Postgres, thread_id: str) -> None:
+    """End what a worker does on a thread, and take what is queued for it out of the queue.
+
+    It returns once that is asked for; the thread's followers hear ``run_stopped`` when it is done.
+    The thread stays as a run that was cancelled leaves it, ``unfinished``: ``submit(pg, None,
+    thread)`` goes on. A question stays open.
+
+    Raises :class:`~daruma.graph.requests.NoSuchThread`, and
+    :class:`~daruma.graph.requests.NotNow` where no worker is at work on it, or is to be.
+    """
+    run(acancel(postgres, thread_id))
+
+
+async def acancel(postgres: Postgres, thread_id: str) -> None:
+    """Do the same, asynchronously."""
+    saver = postgres.checkpointer
+    if await cancel_jobs(saver.database, thread_id):
+        return
+    config = RunnableConfig(configurable={"thread_id": thread_id})
+    if await standing_of(saver.database, thread_id):
+        raise NotNow(f"thread {thread_id!r} is run by no worker: cancel it where it was started")
+    if (await reader_on(postgres).aget_state(config)).created_at is None:
+        raise NoSuchThread(f"there is no thread {thread_id!r}")
+    raise NotNow(f"thread {thread_id!r} is not being run: there is nothing to cancel")
 
 
 async def _checked(postgres: Postgres, given: Any, thread_id: str) -> Any:

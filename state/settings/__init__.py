@@ -24,9 +24,12 @@ if TYPE_CHECKING:
         EmergencyRule,
         Evolution,
         FallbackChain,
+        HookCommand,
+        HookPoint,
         Memory,
         ModelOptions,
         ModelPrice,
+        Notify,
         ProjectInstructions,
         PromptPiece,
         Recovery,
@@ -65,9 +68,9 @@ else:
             "_keys": "SettingsKey settings_keys",
             "_reference": "PAGE SCHEMA render_page settings_schema values_in_force",
             "_sections": (
-                "EmergencyRule Evolution FallbackChain LLM Memory ModelOptions ModelPrice "
-                "ProjectInstructions PromptPiece Recovery Requests RoleOptions Skills Spendable "
-                "Team"
+                "EmergencyRule Evolution FallbackChain HookCommand HookPoint LLM Memory "
+                "ModelOptions ModelPrice Notify ProjectInstructions PromptPiece Recovery Requests "
+                "RoleOptions Skills Spendable Team"
             ),
             "_settings": ("Sandbox Settings"),
             "_sources": "SETTINGS_FILE SettingsFile merge_settings",
@@ -88,10 +91,13 @@ __all__ = [
     "EmergencyRule",
     "Evolution",
     "FallbackChain",
+    "HookCommand",
+    "HookPoint",
     "McpServer",
     "Memory",
     "ModelOptions",
     "ModelPrice",
+    "Notify",
     "PolicyKey",
     "PolicyRule",
     "ProjectInstructions",

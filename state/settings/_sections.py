@@ -358,3 +358,62 @@ class Team(Section):
         description="Folders with templates of one's own, NAME.yaml; they go before built-in ones.",
     )
     max_parallel: int = Field(default=4, ge=1, description="Members that work at the same time.")
+
+
+# --- Telling somebody that a thread begins to wait.
+
+
+class Notify(Section):
+    """Whom to tell when a thread begins to wait for a person."""
+
+    webhook: str | None = Field(
+        default=None,
+        description="URL that gets a JSON object for each question: https, or http to localhost.",
+    )
+    command: tuple[Filled, ...] = Field(
+        default=(), description="Program and arguments, run with that object on standard input."
+    )
+    timeout: float = Field(
+        default=5.0, gt=0, le=10, description="Seconds for one try; there are two at most."
+    )
+
+    @field_validator("webhook")
+    @classmethod
+    def _is_safe(cls, url: str | None) -> str | None:
+        parts = urlsplit(url or "https://none")
+        local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+        if not parts.hostname or (
+            parts.scheme != "https" and not (parts.scheme == "http" and local)
+        ):
+            raise ValueError("has to begin with https://, or http://localhost")
+        if "@" in parts.netloc:
+            raise ValueError("holds a password: a webhook has its secret in its path")
+        return url
+
+
+# --- Programs that see what a run does, and may say no.
+
+
+HookPoint = Literal[
+    "before_model",
+    "after_model",
+    "before_call",
+    "after_call",
+    "before_verification",
+    "after_verification",
+    "on_end",
+]
+
+
+class HookCommand(Section):
+    """A program that is asked: JSON on its standard input, an answer as JSON or exit code 2."""
+
+    run: tuple[Filled, ...] = Field(
+        min_length=1, description="Program and arguments; files by their whole paths."
+    )
+    match: str = Field(default="*", description="Pattern of the names of tools, for calls.")
+    timeout: float = Field(default=30.0, gt=0, le=600, description="Seconds.")
+    on_error: Literal["deny", "go_on"] | None = Field(
+        default=None,
+        description="What it means if the program fails; null: before_call denies, others go on.",
+    )

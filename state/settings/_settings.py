@@ -11,7 +11,10 @@ from daruma.state.settings._sections import (
     Evolution,
     FallbackChain,
     Filled,
+    HookCommand,
+    HookPoint,
     Memory,
+    Notify,
     ProjectInstructions,
     PromptPiece,
     Section,
@@ -116,6 +119,10 @@ class Settings(Section):
         default={}, description="Named pieces that are added to the prompts, each at its place."
     )
     sandbox: Sandbox = Sandbox()
+    notify: Notify = Notify()
+    hooks: dict[HookPoint, tuple[HookCommand, ...]] = Field(
+        default={}, description="Programs that are asked at points of a run, by the point."
+    )
     evolution: Evolution = Evolution()
 
     @model_validator(mode="wrap")

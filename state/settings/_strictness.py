@@ -115,6 +115,10 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "sandbox.network": (True, False),
     "sandbox.memory_mb": LOWER,
     "sandbox.processes": LOWER,
+    "hooks": TRUST,
+    "notify.webhook": TRUST,
+    "notify.command": TRUST,
+    "notify.timeout": LOWER,
     "evolution.enabled": (True, False),
     "evolution.observe_only": (False, True),
     "evolution.success_sample_rate": LOWER,
@@ -222,4 +226,4 @@ def _rule(given: Any) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_unset=True)
-    return list(value) if isinstance(value, tuple) else value
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value

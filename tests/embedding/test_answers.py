@@ -72,8 +72,11 @@ def test_it_answers_as_a_person_would_expect(
         unknown = [client.get("/threads/t"), client.post("/threads/t/resume")]
         nothing = client.post("/threads/t/runs", json=task | {"mode": "fast"})
         first = streamed(client, "/threads/t/runs", task)
+        idle = client.post("/threads/t/cancel")
+        nobody = client.post("/threads/none/cancel")
         (question,) = first[-1]["questions"]
         waiting = client.get("/threads/t").json()
+        (inbox,) = client.get("/inbox", params={"kind": "plan"}).json()
         wrong = client.post("/threads/t/answers", json={question["id"]: {"decision": "maybe"}})
         stale = client.post("/threads/t/answers", json={"gone": {"decision": "confirm"}})
         busy = client.post("/threads/t/runs", json=task)
@@ -86,6 +89,7 @@ def test_it_answers_as_a_person_would_expect(
         other = client.post("/threads/t/answers", json={asked["id"]: changed})
         last = streamed(client, "/threads/t/answers", {asked["id"]: reply_to(asked["value"])})
         done = client.get("/threads/t").json()
+        left = client.get("/inbox").json()
         over = client.post("/threads/t/answers", json={asked["id"]: reply_to(asked["value"])})
 
     refused = [*unknown, nothing, wrong, stale, busy, late, other, over]
@@ -93,11 +97,16 @@ def test_it_answers_as_a_person_would_expect(
     assert all(len(each.json()["error"].splitlines()) == 1 for each in refused)
     assert first[0]["type"] == "task_started"
     assert (waiting["status"], waiting["questions"]) == ("waiting", [question])
+    assert (idle.status_code, nobody.status_code) == (409, 404)
+    assert "model_text" in {each["type"] for each in last}
+    assert (inbox["thread_id"], inbox["interrupt_id"]) == ("t", question["id"])
+    assert left == []
     assert [each["type"] for each in last][-1] == "run_stopped"
     assert last[-1]["result"] == done["result"]
     assert (done["status"], done["questions"]) == ("completed", [])
     assert done["timeline"][-1]["kind"] == "result"
-    assert [each["type"] for each in done["events"]] == [each["type"] for each in last]
+    kept = [each["type"] for each in last if each["type"] != "model_text"]
+    assert [each["type"] for each in done["events"]] == kept
 
 
 async def test_of_answers_at_once_one_counts(servers: tuple[Server, Server]) -> None:

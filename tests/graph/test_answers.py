@@ -304,7 +304,8 @@ def test_what_is_left_open_is_asked_on_the_same_ground_where_nothing_changes(
     tmp_path: Path,
 ) -> None:
     """Nobody is asked twice about the same thing."""
-    run = Run([calls(run_command("one", "echo 1"), run_command("two", "echo 2")), say()])
+    asking = [call("run_command", id_=id_, command="echo", write=True) for id_ in ("one", "two")]
+    run = Run([calls(*asking), say()])
     run.ask(workspace=str(tmp_path))
     run.decide(one="approve").decide(two="approve")
 

@@ -9,7 +9,7 @@ import pytest
 from langgraph.types import Command
 from tests.graph.workers.test_work import ASKED, PLANNED, at_work, graph_on
 from tests.parts import settings
-from tests.scripted_runs import say
+from tests.scripted_runs import calls, say
 
 from daruma.graph.build import build_graph
 from daruma.graph.follow import render_event, server_sent, status_of
@@ -17,9 +17,16 @@ from daruma.graph.models import ScriptedChatModel
 from daruma.graph.requests import NoSuchThread, NotNow, RequestRefused
 from daruma.graph.run import NotFollowed
 from daruma.graph.standing import standings
-from daruma.graph.storage import EVENTS_AT_ONCE, StoredEvent, aopen_postgres, open_postgres
+from daruma.graph.storage import (
+    EVENTS_AT_ONCE,
+    StoredEvent,
+    aopen_postgres,
+    athread_held,
+    open_postgres,
+)
 from daruma.graph.sync import run
-from daruma.graph.workers import asubmit, awork, submit, work
+from daruma.graph.workers import acancel, asubmit, awork, submit, work
+from daruma.graph.workers._execution import join_texts
 from daruma.state.errors import DamagedState, DarumaError, StorageUnavailable, ThreadBusy
 from daruma.state.interrupts import AnsweredAlready, ReplyRefused
 
@@ -158,7 +165,7 @@ async def test_a_run_that_waits_says_for_what(postgres_url: str) -> None:
         heard = [each async for each in events]
 
         assert stop.event["outcome"] == "waiting"
-        assert types(heard)[0] == "spec_review_completed"
+        assert types(heard)[:2] == ["question_closed", "spec_review_completed"]
         assert heard[-1].event["outcome"] == "done"
 
 
@@ -279,3 +286,114 @@ async def test_a_job_that_has_told_its_end_is_done(postgres_url: str) -> None:
         await log.write("t", str((queued.submitted or {})["name"]), [told])
 
         assert await standings(database) == {}
+
+
+# --- The words of models, for who listens; and ending what a worker does.
+
+KEY = "sk-proj-" + "a1B2" * 12
+
+
+@pytest.mark.parametrize("key", [None, bytes(range(32))], ids=["in clear", "sealed"])
+async def test_who_follows_hears_the_words_of_a_model_as_they_come(
+    empty_postgres_url: str, key: Any
+) -> None:
+    """SE-08: whole, without keys, before the answer has ended; and none of it is stored."""
+    text = f"Who is {KEY}? " + "名\x00é" * 900
+    async with (
+        aopen_postgres(empty_postgres_url, key=key) as pg,
+        aopen_postgres(empty_postgres_url, key=key) as elsewhere,
+    ):
+        graph = graph_on(pg, {"main": [say(text)]})
+        events = await graph_on(elsewhere).afollow(THREAD)
+        await asubmit(elsewhere, ASKED, "t", tokens=True)
+        async with at_work(graph), asyncio.timeout(30):
+            heard = [each async for each in events]
+        kept = await pg.checkpointer.events.read("t", 0)
+
+    said = [each for each in heard if each.type == "model_text"]
+    told = "".join(each.event["text"] for each in said)
+    assert told.startswith("Who is ")
+    assert told.count("名") == 900
+    assert KEY not in told
+    assert len(said) > 1
+    assert types(heard).index("model_text") < types(heard).index("model_call_completed")
+    assert [each for each in heard if each.type != "model_text"] == kept
+    assert [each.id for each in heard] == sorted(each.id for each in heard)
+
+
+def words(text: str, node: str = "main") -> dict[str, Any]:
+    return {"type": "model_text", "node": node, "call": 0, "attempt": 1, "text": text}
+
+
+ENDED = {"type": "model_call_completed", "node": "main"}
+
+
+@pytest.mark.parametrize(
+    ("told", "over", "joined", "held"),
+    [
+        ([words("a"), words("b c"), words(" d")], False, ["ab c "], ["d"]),
+        ([words("a b"), ENDED], False, ["a b", ENDED], []),
+        ([words("a b", "plan"), ENDED], False, [ENDED, "a "], ["b"]),
+        ([words("a b")], True, ["a b"], []),
+        ([words("名a")], False, ["名"], ["a"]),
+        ([words(KEY[:20]), {"type": "other"}, words(KEY[20:]), ENDED], False, None, []),
+    ],
+)
+def test_the_words_of_an_answer_are_joined(
+    told: list[dict[str, Any]], over: bool, joined: list[Any] | None, held: list[str]
+) -> None:
+    """SE-08: a key that comes in pieces is masked: its last word is held back until it is whole."""
+    out, left = join_texts(told, over=over)
+
+    assert [each["text"] for each in left] == held
+    assert KEY[:12] not in str(out)
+    if joined is not None:
+        assert [each.get("text", each) for each in out] == joined
+
+
+async def test_what_a_worker_does_can_be_cancelled(postgres_url: str) -> None:
+    """EM-02: the run ends, its job does not come back, followers hear so, and it can be resumed."""
+    began = asyncio.Event()
+    first = True
+
+    async def press() -> str:
+        """Press."""
+        nonlocal first
+        began.set()
+        if first:
+            first = False
+            await asyncio.Event().wait()
+        return "pressed"
+
+    async with aopen_postgres(postgres_url) as pg:
+        model = ScriptedChatModel(script=[calls({"name": "press", "args": {}}), say("Done.")])
+        given = settings(tools={"in_doubt": "tell"})
+        graph = build_graph(model, [press], given, persistence=pg)
+        with pytest.raises(NoSuchThread):
+            await acancel(pg, "t")
+        async with at_work(graph), asyncio.timeout(30):
+            events = await graph.afollow(THREAD)
+            await asubmit(pg, ASKED, "t")
+            await began.wait()
+            await acancel(pg, "t")
+            stop = [each async for each in events][-1]
+            events = await graph.afollow(THREAD)
+            with pytest.raises(NotNow, match="nothing to cancel"):
+                await acancel(pg, "t")
+            await asubmit(pg, None, "t")
+            done = [each async for each in events][-1]
+        await asubmit(pg, ASKED, "t")  # which is queued, and nobody works
+        await acancel(pg, "t")
+        await awork(graph, wait=False)
+        look = await graph.alook(THREAD)
+
+    assert stop.event["outcome"] == "unfinished"
+    assert (done.event["outcome"], done.event["result"]["output"]) == ("done", "Done.")
+    assert len([each for each in look.timeline if each.kind == "request"]) == 1
+
+
+async def test_who_runs_a_thread_without_a_worker_is_not_cancelled(postgres_url: str) -> None:
+    """It says who could."""
+    async with aopen_postgres(postgres_url) as pg, athread_held(pg.checkpointer, "t"):
+        with pytest.raises(NotNow, match="run by no worker"):
+            await acancel(pg, "t")

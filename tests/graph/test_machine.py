@@ -18,7 +18,7 @@ from langgraph.graph import END
 from langgraph.types import Command, interrupt
 from tests.parts import a_call, a_state, memory, settings
 from tests.parts import settings as settings_of
-from tests.scripted_runs import CLOSERS, Run, call, calls, phases, say, unclosed
+from tests.scripted_runs import CLOSERS, REQUESTS, Run, call, calls, phases, say, unclosed
 
 from daruma.graph.build import build_graph, node
 from daruma.graph.command_line import main
@@ -480,7 +480,7 @@ def test_an_answer_to_a_tools_own_question_is_none_to_what_became_of_it(reply: A
 
 # --- What is told as begun is told as ended, whatever happens on the way (PL-04).
 
-NAMES_EVENT_PAIRS = ("task_id", "phase_id", "call_id")
+NAMES_EVENT_PAIRS = ("task_id", "phase_id", "call_id", "id")
 ROLLBACKS: dict[str, dict[str, str]] = {
     "none": {},
     "works": {"rollback_command": "true"},
@@ -605,6 +605,9 @@ def reply_to(question: Mapping[str, Any], reviews: list[str], holds: list[str]) 
     return {"decision": decision, **({"feedback": "no"} if decision == "reject" else {})}
 
 
+PAIRS = {**CLOSERS, **dict.fromkeys(REQUESTS, ("question_closed",))}
+
+
 def open_at_the_end(events: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
     """Return what was begun last, and never ended; by type and name, since runs are cut short."""
     opened: set[tuple[str, str]] = set()
@@ -612,7 +615,7 @@ def open_at_the_end(events: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]
         name = ":".join(str(event.get(key, "")) for key in NAMES_EVENT_PAIRS) + event.get(
             "member", ""
         )
-        for opener, closers in CLOSERS.items():
+        for opener, closers in PAIRS.items():
             if event["type"] == opener:
                 opened.add((opener, name))
             elif event["type"] in closers:
@@ -636,5 +639,5 @@ def test_an_open_end_is_found() -> None:
     begun = {"type": "phase_started", "phase_id": "a"}
     other = {"type": "phase_completed", "phase_id": "b"}
 
-    assert open_at_the_end([begun, other]) == {("phase_started", ":a:")}
+    assert open_at_the_end([begun, other]) == {("phase_started", ":a::")}
     assert open_at_the_end([begun, other | {"phase_id": "a"}]) == set()

@@ -21,7 +21,8 @@ async def test_the_answer_is_told_and_the_question_closed() -> None:
     assert question["context"] == "shout needs text"
     assert after["messages"][-1].text == "hello"
     assert after["clarification"].status == "resumed"
-    assert events == [ClarificationResolved(how="resumed", target_action="shout")]
+    assert events[0].type == "question_closed"
+    assert events[1:] == [ClarificationResolved(how="resumed", target_action="shout")]
 
 
 async def test_what_calls_it_off_is_no_answer() -> None:
@@ -36,4 +37,5 @@ async def test_what_calls_it_off_is_no_answer() -> None:
 
     assert after["messages"][-1].text == "never mind"
     assert after["clarification"].status == "stale"
-    assert events == [ClarificationResolved(how="stale", target_action="shout")]
+    assert events[0].type == "question_closed"
+    assert events[1:] == [ClarificationResolved(how="stale", target_action="shout")]

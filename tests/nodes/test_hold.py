@@ -37,8 +37,12 @@ async def test_nothing_is_done_before_the_answer() -> None:
 
     assert question["type"] == "question"
     assert question["options"] == ["retry", "keep"]
-    assert [event.type for event in events] == ["task_started", "rollback_decided"]
-    assert events[1].to_dict()["decision"] == "keep"
+    assert [event.type for event in events] == [
+        "question_closed",
+        "task_started",
+        "rollback_decided",
+    ]
+    assert events[2].to_dict()["decision"] == "keep"
     assert after["failure"] is None
 
 

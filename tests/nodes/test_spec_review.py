@@ -39,7 +39,8 @@ async def test_a_confirmed_plan_stays() -> None:
     _, after = await review({"decision": "confirm", "spec_review_id": REVIEW_ID}, events)
 
     assert [p.id for p in after["plan"].phases] == ["a"]
-    assert events == [SpecReviewCompleted(spec_review_id=REVIEW_ID, decision="confirm")]
+    assert events[0].type == "question_closed"
+    assert events[1:] == [SpecReviewCompleted(spec_review_id=REVIEW_ID, decision="confirm")]
 
 
 async def test_a_rejected_plan_is_gone_and_the_reason_told() -> None:

@@ -555,6 +555,15 @@ def test_a_command_is_asked_about_at_once_where_that_is_wanted(
     assert "one" in run.approve().outputs["c1"]
 
 
+@pytest.mark.parametrize("line", ["rm -rf gone", "ls; sudo mv a b", "sh -c 'rm gone' || true"])
+def test_what_is_there_to_take_away_is_never_just_tried(workspace: Path, line: str) -> None:
+    """TL-24: a person is asked, though there may be nothing to take."""
+    run = Run([calls(call("run_command", "c1", command=line)), say()], workspace=workspace).ask()
+
+    assert run.happened("tool_started") == []
+    assert run.approvals
+
+
 def test_a_yes_can_be_given_for_calls_to_come(workspace: Path) -> None:
     """TL-25: for the thread, by what it covers; the result says by which yes it ran."""
     script = [

@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     )
     from daruma.tools.calls._langchain import OriginalMethods, ToolRefused, foreign_tool, wrap_tool
     from daruma.tools.calls._mcp import mcp_tools, open_mcp_tools
-    from daruma.tools.calls._mcp_servers import McpServers
+    from daruma.tools.calls._mcp_servers import McpServers, resolve_program
     from daruma.tools.calls._model_repair import BrokenCalls, repair_round
     from daruma.tools.calls._registry import Registry
-    from daruma.tools.calls._resolve import read_answer, resolve_calls
+    from daruma.tools.calls._resolve import read_answer, resolve_calls, with_arguments
     from daruma.tools.calls._results import (
         Outputs,
         OutputStore,
@@ -78,9 +78,9 @@ else:
             ),
             "_langchain": "OriginalMethods ToolRefused foreign_tool wrap_tool",
             "_mcp": "mcp_tools open_mcp_tools",
-            "_mcp_servers": "McpServers",
+            "_mcp_servers": "McpServers resolve_program",
             "_registry": "Registry",
-            "_resolve": "read_answer resolve_calls",
+            "_resolve": "read_answer resolve_calls with_arguments",
             "_results": "OutputStore Outputs ProcessOutputs results_for_unanswered tool_result",
             "_running": "ExactCalls run_with_timeout with_faults",
             "_schema": "import_schema_checks object_schema_problem",
@@ -136,6 +136,7 @@ __all__ = [
     "read_answer",
     "repair_round",
     "resolve_calls",
+    "resolve_program",
     "results_for_unanswered",
     "run_once",
     "run_with_timeout",
@@ -145,6 +146,7 @@ __all__ = [
     "tool_result",
     "unusable_answer",
     "void_approval",
+    "with_arguments",
     "with_faults",
     "with_reasoning_apart",
     "wrap_tool",

@@ -352,7 +352,7 @@ async def commands_refusal(
     grounds = Grounds(sandbox.level, sandbox.not_covered, _environment(Path(here or "")), tree)
     asked = OpenApproval(call, task.workspace, grounds)
     question = approval_request((asked.approval,), None)
-    reply: Decisions = ask_person(question, at.now())
+    reply: Decisions = ask_person(question, at.now(), at.emit)
     decision = reply.decisions[0]
     runs = decision.decision == "approve" and asked.holds(decision)
     told = decision.decision if runs or decision.decision == "deny" else "void"

@@ -10,7 +10,14 @@ from langgraph.errors import GraphInterrupt
 
 from daruma.state.calls import ToolTask, ToolTaskStatus
 from daruma.state.events import CallSettled, Event
-from daruma.state.interrupts import Answer, Question, ReplyRefused, ask_once, read_reply
+from daruma.state.interrupts import (
+    Answer,
+    Question,
+    ReplyRefused,
+    ask_once,
+    question_closed,
+    read_reply,
+)
 from daruma.state.settings import Settings
 from daruma.state.text import digest
 from daruma.tools.calls._results import Image, TextWithImages
@@ -410,6 +417,7 @@ def question_of(call: ToolTask, attempt: int) -> Question:
     shown = ", ".join(f"{name}={value!r:.200}" for name, value in call.args.items())
     return Question(
         type="question",
+        kind="doubt",
         id=f"{call.result_id}:in_doubt:{attempt}",
         question=f"outcome_unknown: {call.name}({shown}) was cut short, before what came of it was "
         "on record. Did it take effect?",
@@ -419,7 +427,7 @@ def question_of(call: ToolTask, attempt: int) -> Question:
     )
 
 
-def ask_outcome(question: Question, at: float) -> str:
+def ask_outcome(question: Question, at: float, emit: Callable[[Event], None]) -> str:
     """Ask a person what became of a call. An answer that does not fit means that nobody knows.
 
     It was given to the tool's own question, asked before: LangGraph tells answers by their order.
@@ -428,5 +436,6 @@ def ask_outcome(question: Question, at: float) -> str:
     try:
         reply: Answer = read_reply(question, given)
     except ReplyRefused:
-        return UNKNOWN
+        reply = Answer(answer=UNKNOWN)
+    emit(question_closed(question, reply))
     return reply.answer

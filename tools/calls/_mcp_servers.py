@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
+from daruma.state.errors import DarumaError
 from daruma.state.settings import McpServer
 from daruma.state.text import printable_line
 from daruma.tools.commands import find_program, search_path
@@ -141,6 +142,39 @@ def server_places(
     return found - {Path("/")}
 
 
+def protect_places(
+    argv: Sequence[str], folder: Path, workspace: Path, what: str, env: "dict[str, str] | None"
+) -> None:
+    """Have nobody write what a program is run from (SE-05).
+
+    Raises PermissionError where they are around the workspace.
+    """
+    places = server_places(argv, folder, env)
+    if inside := [each for each in places if workspace.is_relative_to(each)]:
+        raise PermissionError(
+            f"it lies in the workspace's own folder {inside[0]}: move it to another"
+        )
+    add_own(places | {Path(os.path.realpath(each)) for each in places}, what)
+
+
+def resolve_program(argv: Sequence[str], workspace: str | None, what: str) -> list[str]:
+    """Return a program of trusted settings by its whole path, with its arguments (SE-01, SE-05).
+
+    Files among the arguments have to be named by whole paths. Raises DarumaError for a program
+    that the workspace could have put there.
+    """
+    here = Path(os.path.realpath(workspace or Path.cwd()))
+    program = find_program(argv[0], here)
+    if program is None:
+        raise DarumaError(f"{what}: there is no program {argv[0]!r} outside of the workspace")
+    found = [program, *argv[1:]]
+    try:
+        protect_places(found, Path("/"), here, what, None)
+    except PermissionError as error:
+        raise DarumaError(f"{what}: {error}") from None
+    return found
+
+
 # --- A server of the settings, and how it is spoken to.
 
 
@@ -223,18 +257,13 @@ class Server:
             said = "No such program outside of the workspace"
             words = ": its arguments belong in args" if " " in command and not args else ""
             raise FileNotFoundError(said + words)
-        places = server_places([program, *args], folder, env)
-        if inside := [each for each in places if here.is_relative_to(each)]:
-            raise PermissionError(
-                f"it lies in the workspace's own folder {inside[0]}: move it to another"
-            )
+        what = f"the MCP server {self.name!r}"
+        protect_places([program, *args], folder, here, what, env)
         env["PATH"] = os.pathsep.join(search_path(here, paths))
         if here.is_relative_to(folder) and folder != Path("/"):
             env["PYTHONSAFEPATH"] = "1"  # asked for by name: but no module is taken from there
         elif given.cwd:
-            places.add(folder)
-        own = places | {Path(os.path.realpath(each)) for each in places}
-        add_own(own, f"the MCP server {self.name!r}")
+            add_own({folder, Path(os.path.realpath(folder))}, what)
         argv = [*_supervisor(), program, *args]
         return {"command": argv[0], "args": argv[1:], "cwd": folder, "env": env}
 

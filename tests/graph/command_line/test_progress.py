@@ -33,8 +33,9 @@ from daruma.state.usage import Attempt, Failover
 NASTY = "[red]x[/red] \x1b[31m\x1b]0;title\x07 \x9b2J \u202egnp.exe \ud800 a\r\nb \r c \x00"
 
 SILENT = {
-    "clarification_request", "command_output", "model_call_started", "run_stopped",
-    "task_completed", "tool_started",
+    "approval_request", "clarification_request", "command_output", "model_call_started",
+    "model_text",    "question_closed", "question_request", "recovery_request", "run_stopped",
+    "spec_review_request", "task_completed", "tool_started",
 }  # fmt: skip
 """Events that are seen in the picture below the lines, or in the summary at the end."""
 

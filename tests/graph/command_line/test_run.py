@@ -232,10 +232,10 @@ def test_what_was_not_decided_is_asked_again(daruma: Daruma) -> None:
 
 def test_an_approval_shows_all_that_would_run(daruma: Daruma) -> None:
     """The exact line, also where it tries to hide something, and where it runs."""
-    hidden = "echo\u00a0fine\u202e; rm -rf .; true \x1b[8m"
+    hidden = "echo\u00a0fine\u202e; rm -rf .; touch \x1b[8m"
     said = commanded(daruma, calls=[command(hidden)])
 
-    assert r"$ echo\xa0fine\u202e; rm -rf .; true \x1b[8m" in said.out
+    assert r"$ echo\xa0fine\u202e; rm -rf .; touch \x1b[8m" in said.out
     assert str(daruma.folder / "ws") in said.out
     assert "daruma answer t --approve" in said.out
 

@@ -16,7 +16,10 @@ from daruma.graph.timeline import read_snapshot, read_timeline
 from daruma.state.channels import State
 
 REVIEWED = {"plan": [phases({"id": "p1"})], "main": [say("Seen.")]}
-ASKING = [calls(call(id_="a", text="hi"), call("run_command", "b", command="touch x")), say("Well.")]
+ASKING = [
+    calls(call(id_="a", text="hi"), call("run_command", "b", command="touch x")),
+    say("Well."),
+]
 EDIT = {"command": "create", "path": "a.txt", "file_text": "A\n"}
 TEAM = {
     "plan": [phases({"id": "a", "expert": "developer"}, {"id": "b", "expert": "tester"})],

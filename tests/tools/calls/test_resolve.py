@@ -11,9 +11,9 @@ from tests.parts import a_registry, settings
 
 from daruma.state.calls import ToolTask
 from daruma.state.conversation import Clarification
-from daruma.tools.calls import Canonical, Tool, VisibleTools, resolve_calls
+from daruma.tools.calls import Canonical, Tool, VisibleTools, resolve_calls, with_arguments
 from daruma.tools.calls._answers import Call
-from daruma.tools.calls._resolve import fill_in, resolve_call, with_arguments
+from daruma.tools.calls._resolve import fill_in, resolve_call
 
 # --- A call goes on with what was known of it, where it is the one that was meant.
 

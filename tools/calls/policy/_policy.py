@@ -19,7 +19,14 @@ from daruma.state.settings import (
 )
 from daruma.tools.calls._tool import Tool
 from daruma.tools.calls._visible import name_key
-from daruma.tools.calls.policy._shell import is_one_command, may_run, may_start
+from daruma.tools.calls.policy._shell import (
+    Unclear,
+    commands_started,
+    is_one_command,
+    may_run,
+    may_start,
+    program_of,
+)
 from daruma.tools.files import Glob
 
 # --- Whether an argument of a call fits a pattern of the policy. Pure.
@@ -180,9 +187,24 @@ def decide(
 def runs_read_only(rule: PolicyRule, args: Mapping[str, Any], settings: Tools) -> bool:
     """Whether a call is run read-only before a person is asked about it (TL-24).
 
-    Only what no rule of the settings speaks of: one that says ``confirm`` wants to be asked.
+    Only what no rule of the settings speaks of: one that says ``confirm`` wants to be asked. Nor is
+    it tried with what is there to take away, even if it should find nothing to take.
     """
-    return settings.read_only_first and rule is _CONFIRM_COMMAND and not args.get("write")
+    tries = settings.read_only_first and rule is _CONFIRM_COMMAND and not args.get("write")
+    return tries and not _takes_away(str(args.get("command", "")))
+
+
+_TAKE_AWAY: Final = frozenset({
+    "rm", "rmdir", "unlink", "shred", "mv", "dd", "truncate", "chmod", "chown", "chgrp",
+    "kill", "pkill", "killall",
+})  # fmt: skip
+
+
+def _takes_away(line: str) -> bool:
+    try:
+        return any(program_of(words[0]) in _TAKE_AWAY for words in commands_started(line))
+    except Unclear:  # then what it can do is left to the sandbox
+        return False
 
 
 def _by_policy(tool: Tool, args: Mapping[str, Any], settings: Tools) -> PolicyRule:
