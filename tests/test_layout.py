@@ -73,7 +73,7 @@ FLOORS = {
             *("continuity", "evolution", "recovery", "team"),
         ),
     ),
-    "graph": (("run",), ("build",), ("studio", "workers"), ("command_line",)),
+    "graph": (("run",), ("build",), ("studio", "workers"), ("protocols",), ("command_line",)),
 }
 """Lowest first: what lies on a floor builds on its own and on those below. All else is below."""
 

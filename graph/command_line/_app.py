@@ -15,7 +15,16 @@ import typer
 from daruma.graph.command_line._memory import knowledge_app, memory_app
 from daruma.graph.command_line._pitfalls import pitfalls_app
 from daruma.graph.command_line._printable import one_line
-from daruma.graph.command_line._run import BareDecisions, answer, demo, resume, retry, run, worker
+from daruma.graph.command_line._run import (
+    BareDecisions,
+    answer,
+    demo,
+    mcp,
+    resume,
+    retry,
+    run,
+    worker,
+)
 from daruma.graph.command_line._settings import agreed, doctor, settings, trust
 from daruma.graph.command_line._threads import (
     approvals_app,
@@ -142,6 +151,7 @@ for command in (
     trust,
     doctor,
     worker,
+    mcp,
 ):
     app.command(cls=BareDecisions if command is answer else None)(command)
 app.add_typer(threads_app)

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 from shutil import rmtree
@@ -342,3 +343,30 @@ async def _serve(concurrency: int, grace: float, *, once: bool) -> None:
         learner = graphs_for(postgres, learning=True)
         tasks = Tasks(database, graphs_for(postgres), reader, COMMANDS, pace, learner)
         await serve(tasks, concurrency=concurrency, wait=not once)
+
+
+# --- ``daruma mcp``: standard output is the protocol's, and nothing else's.
+
+
+def mcp(
+    *,
+    workspace: Annotated[
+        str, typer.Option(metavar="DIR", help="Folder that tasks work in; its settings hold.")
+    ] = ".",
+    model: Model = None,
+) -> None:
+    """Serve MCP on standard input and output: tools that run tasks in one folder."""
+    from daruma.graph.protocols import serve_mcp
+
+    folder = Path(workspace).absolute()
+    if not folder.is_dir():
+        raise typer.BadParameter(f"{workspace!r} is not a folder", param_hint="--workspace")
+    _serve_clients(lambda threads: serve_mcp(threads, str(folder)), model, person=False)
+
+
+def _serve_clients(serve: Any, model: str | None, *, person: bool) -> None:
+    from daruma.graph.command_line._session import serve_clients
+    from daruma.graph.sync import Cancelled, run_interruptible
+
+    with suppress(Cancelled):
+        run_interruptible(serve_clients(serve, model, person=person))

@@ -2,7 +2,7 @@
 
 import asyncio
 import json as json_format
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
 from daruma.graph.build import SHIPPED_TOOLS, build_graph
-from daruma.graph.command_line._options import COMMANDS, no_such
+from daruma.graph.command_line._options import COMMANDS, new_thread_name, no_such
 from daruma.graph.command_line._printable import follow_command
 from daruma.graph.command_line._questions import AnswerRefused
 from daruma.graph.command_line._thread_view import Keepsake, Stop, checks_ahead
@@ -26,6 +26,7 @@ from daruma.state.settings import Settings
 from daruma.tools.calls import mcp_tools, open_mcp_tools
 
 if TYPE_CHECKING:
+    from daruma.graph.protocols import ClientThreads
     from daruma.graph.workers import GraphFactory
 
 _SCRIPTED = "scripted:"
@@ -245,18 +246,39 @@ async def _queue(session: Session, start: Start) -> bool:
         return going is not None
 
 
-def graphs_for(postgres: Postgres, *, learning: bool = False) -> "GraphFactory":
+def graphs_for(
+    postgres: Postgres, *, learning: bool = False, person: bool = False
+) -> "GraphFactory":
     """Return what makes the graph that a command named, under the settings of its folder.
 
-    One that is ``learning`` only learns of ended tasks: no server of tools is started for it.
+    One that is ``learning`` only learns of ended tasks: no server of tools is started for it. A
+    ``person`` is there to be asked.
     """
 
     async def make(metadata: Mapping[str, Any], workspace: str | None) -> Machine:
         kept = Keepsake.of(metadata)
-        settings = kept.settings()
+        settings = kept.settings().with_a_person() if person else kept.settings()
         folder = Path(workspace or kept.folder)
         tools = [] if learning else await mcp_tools(settings.tools.mcp_servers, folder)
         store = postgres.store_for(settings.llm)
         return build_graph(kept.model, tools, settings, postgres, store=store)
 
     return make
+
+
+# --- Serving clients of a protocol, each thread under the settings of the folder it was begun in.
+
+
+async def serve_clients(
+    serve: "Callable[[ClientThreads], Awaitable[None]]", model: str | None, *, person: bool
+) -> None:
+    """Open the storage, and serve the threads in it until the client goes away."""
+    from daruma.graph.protocols import ClientThreads
+
+    def keep(folder: str) -> dict[str, Any]:
+        settings = Keepsake(model, folder).settings()
+        return Keepsake(usable_model(model, settings), folder).metadata
+
+    async with aopen_postgres() as postgres:
+        graph_of = graphs_for(postgres, person=person)
+        await serve(ClientThreads(postgres, graph_of, keep, new_thread_name))

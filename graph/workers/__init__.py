@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from daruma._doors import open_late
 
 if TYPE_CHECKING:
-    from daruma.graph.workers._execution import GraphFactory, asweep, sweep
+    from daruma.graph.workers._execution import GraphFactory, asweep, kept_with, sweep
     from daruma.graph.workers._submission import Pace, reader_on
     from daruma.graph.workers._tasks import Tasks
     from daruma.graph.workers._work import acancel, asubmit, awork, cancel, serve, submit, work
@@ -17,7 +17,7 @@ else:
     __getattr__ = open_late(
         __name__,
         {
-            "_execution": "GraphFactory asweep sweep",
+            "_execution": "GraphFactory asweep kept_with sweep",
             "_submission": "Pace reader_on",
             "_tasks": "Tasks",
             "_work": "acancel asubmit awork cancel serve submit work",
@@ -33,6 +33,7 @@ __all__ = [
     "asweep",
     "awork",
     "cancel",
+    "kept_with",
     "reader_on",
     "serve",
     "submit",
