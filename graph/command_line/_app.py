@@ -17,6 +17,7 @@ from daruma.graph.command_line._pitfalls import pitfalls_app
 from daruma.graph.command_line._printable import one_line
 from daruma.graph.command_line._run import (
     BareDecisions,
+    acp,
     answer,
     demo,
     mcp,
@@ -152,6 +153,7 @@ for command in (
     doctor,
     worker,
     mcp,
+    acp,
 ):
     app.command(cls=BareDecisions if command is answer else None)(command)
 app.add_typer(threads_app)

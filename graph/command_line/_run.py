@@ -345,7 +345,7 @@ async def _serve(concurrency: int, grace: float, *, once: bool) -> None:
         await serve(tasks, concurrency=concurrency, wait=not once)
 
 
-# --- ``daruma mcp``: standard output is the protocol's, and nothing else's.
+# --- ``daruma mcp`` and ``daruma acp``: standard output is the protocol's, and nothing else's.
 
 
 def mcp(
@@ -362,6 +362,13 @@ def mcp(
     if not folder.is_dir():
         raise typer.BadParameter(f"{workspace!r} is not a folder", param_hint="--workspace")
     _serve_clients(lambda threads: serve_mcp(threads, str(folder)), model, person=False)
+
+
+def acp(*, model: Model = None) -> None:
+    """Serve the Agent Client Protocol on standard input and output, for editors."""
+    from daruma.graph.protocols import serve_acp
+
+    _serve_clients(serve_acp, model, person=True)
 
 
 def _serve_clients(serve: Any, model: str | None, *, person: bool) -> None:

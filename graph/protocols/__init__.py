@@ -1,4 +1,4 @@
-"""Protocols by which other programs run tasks, over standard input and output: MCP for agents.
+"""Protocols by which other programs run tasks, over stdio: MCP for agents, ACP for editors.
 
 They map the machine's events and questions, and the replies to them, onto what a protocol has.
 Each is imported when it is used: a package that is missing for it is said then, in one line.
@@ -10,17 +10,20 @@ from daruma._doors import open_late
 from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:
+    from daruma.graph.protocols._acp import serve_acp
     from daruma.graph.protocols._mcp import serve_mcp
     from daruma.graph.protocols._threads import ClientThreads
 else:
-    _opened = open_late(__name__, {"_mcp": "serve_mcp", "_threads": "ClientThreads"})
+    _opened = open_late(
+        __name__, {"_acp": "serve_acp", "_mcp": "serve_mcp", "_threads": "ClientThreads"}
+    )
 
     def __getattr__(name: str) -> object:
         try:
             return _opened(name)
         except ModuleNotFoundError as error:
             name = (error.name or "").partition(".")[0]
-            if name != "mcp":
+            if name not in ("acp", "mcp"):
                 raise
             raise ProtocolMissing(
                 f"`daruma {name}` needs a package: pip install 'daruma-agent[{name}]'"
@@ -31,4 +34,4 @@ class ProtocolMissing(DarumaError, ImportError):
     """Raised when the package of a protocol is not installed."""
 
 
-__all__ = ["ClientThreads", "serve_mcp"]
+__all__ = ["ClientThreads", "serve_acp", "serve_mcp"]

@@ -116,7 +116,8 @@ async def _run(
 ) -> None:
     heard = 0
     async for mode, event in threads.run(thread, folder, given):
-        if mode == "custom" and (said := event.get(_PROGRESS.get(event.get("type"), ""))):
+        own = mode == "custom" and isinstance(event, Mapping)  # a tool may tell anything
+        if own and (said := event.get(_PROGRESS.get(event.get("type", ""), ""))):
             heard += 1
             await context.report_progress(heard, message=str(said))
 

@@ -22,7 +22,7 @@ from daruma.graph.protocols._mcp import mcp_server
 
 __all__ = ["daruma"]
 
-SCRIPT = {"plan": [plan("Do it")], "main": [calls(command("touch made; ls", "c1")), say("Made.")]}
+SCRIPT = {"plan": [plan("Do it")], "main": [calls(command("rm -f gone", "c1")), say("Made.")]}
 
 
 async def called(session: ClientSession, tool: str, /, **args: Any) -> dict[str, Any]:
@@ -83,7 +83,7 @@ async def test_a_plan_is_reviewed_and_a_call_approved_by_what_they_are_named(
         (approval,) = (done.structuredContent or {})["questions"]
         assert "Do it" in heard
         (named,) = approval["approvals"]
-        assert named["shown"] == "touch made; ls"
+        assert named["shown"] == "rm -f gone"
         yes = {"approval_id": "c1", "digest": named["digest"], "decision": "approve"}
         for more, why in (
             ({"always": "thread"}, "this call only"),
@@ -101,7 +101,7 @@ async def test_a_plan_is_reviewed_and_a_call_approved_by_what_they_are_named(
 
     assert (end["status"], end["output"]) == ("completed, not checked", "Made.")
     assert end["questions"] == []
-    assert any("$ touch made" in line for line in shown["timeline"])
+    assert any("$ rm -f gone" in line for line in shown["timeline"])
 
 
 async def test_a_client_that_cancels_or_leaves_stops_the_run_which_can_be_taken_up(
