@@ -1,4 +1,4 @@
-"""Protocols by which other programs run tasks, over stdio: MCP for agents, ACP for editors.
+"""Protocols by which other programs run tasks: MCP for agents, ACP for editors, AG-UI for pages.
 
 They map the machine's events and questions, and the replies to them, onto what a protocol has.
 Each is imported when it is used: a package that is missing for it is said then, in one line.
@@ -11,11 +11,18 @@ from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:
     from daruma.graph.protocols._acp import serve_acp
+    from daruma.graph.protocols._ag_ui import ag_ui_events
     from daruma.graph.protocols._mcp import serve_mcp
     from daruma.graph.protocols._threads import ClientThreads
 else:
     _opened = open_late(
-        __name__, {"_acp": "serve_acp", "_mcp": "serve_mcp", "_threads": "ClientThreads"}
+        __name__,
+        {
+            "_acp": "serve_acp",
+            "_ag_ui": "ag_ui_events",
+            "_mcp": "serve_mcp",
+            "_threads": "ClientThreads",
+        },
     )
 
     def __getattr__(name: str) -> object:
@@ -23,10 +30,11 @@ else:
             return _opened(name)
         except ModuleNotFoundError as error:
             name = (error.name or "").partition(".")[0]
-            if name not in ("acp", "mcp"):
+            if name not in ("acp", "ag_ui", "mcp"):
                 raise
+            extra = name.replace("_", "-")
             raise ProtocolMissing(
-                f"`daruma {name}` needs a package: pip install 'daruma-agent[{name}]'"
+                f"{extra} needs a package: pip install 'daruma-agent[{extra}]'"
             ) from error
 
 
@@ -34,4 +42,4 @@ class ProtocolMissing(DarumaError, ImportError):
     """Raised when the package of a protocol is not installed."""
 
 
-__all__ = ["ClientThreads", "serve_acp", "serve_mcp"]
+__all__ = ["ClientThreads", "ag_ui_events", "serve_acp", "serve_mcp"]

@@ -6,28 +6,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
-from acp import PROTOCOL_VERSION, RequestError, helpers, run_agent
+from acp import PROTOCOL_VERSION, RequestError, helpers, run_agent, schema
 from acp.interfaces import Client
-from acp.schema import (
-    AgentCapabilities,
-    Implementation,
-    InitializeResponse,
-    LoadSessionResponse,
-    NewSessionResponse,
-    PermissionOption,
-    PromptCapabilities,
-    PromptResponse,
-    SessionMode,
-    SessionModeState,
-    ToolCallLocation,
-    ToolCallUpdate,
-)
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
-from langgraph.types import Command
+from langgraph.types import Command, StateSnapshot
 
-from daruma.graph.protocols._threads import ClientThreads, question_text, request_of, status_of
+from daruma.graph.protocols._threads import (
+    ClientThreads,
+    PlanView,
+    question_text,
+    request_of,
+    status_of,
+)
 from daruma.graph.requests import RequestRefused
 from daruma.graph.timeline import call_title
 from daruma.state.errors import DarumaError
@@ -62,7 +54,7 @@ _THOUGHTS: Final = {
 }
 """The events that are told as thoughts, each with the field that says it."""
 
-_PHASES: Final = {
+_STATES: Final = {
     "pending": ("pending", ""),
     "running": ("in_progress", ""),
     "completed": ("completed", ""),
@@ -72,12 +64,20 @@ _PHASES: Final = {
 
 @dataclass
 class SessionView:
-    """What an editor was shown of a session: phases by id, calls by id, and the answers."""
+    """What an editor was shown of a session: the plan, calls by id, and the answers."""
 
     folder: str
-    phases: dict[str, tuple[str, str]] = field(default_factory=dict)
-    calls: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    plan: PlanView
+    calls: dict[str, dict[str, Any]]
     said: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, folder: str, snapshot: StateSnapshot | None) -> Self:
+        """Return what was shown up to now of a thread: its plan, and the calls that may be open."""
+        messages = snapshot.values.get("messages", ()) if snapshot else ()
+        answers = (each for each in messages if isinstance(each, AIMessage))
+        calls = {str(call["id"]): call["args"] for each in answers for call in each.tool_calls}
+        return cls(folder, PlanView.of(snapshot), calls)
 
     def updates(self, mode: str, part: Any) -> Iterator[Update]:
         """Yield what a part of a run's stream shows."""
@@ -117,29 +117,21 @@ class SessionView:
                 told = {"call_id": message.tool_call_id, "output": message.text}
                 yield from self._completed(told | {"ok": message.status != "error"})
 
-    def plan(self, phases: Sequence[Mapping[str, Any]]) -> Iterator[Update]:
-        """Yield a plan, which takes the place of an earlier one."""
-        self.phases = {each["id"]: (each["title"], each["status"]) for each in phases}
-        yield from self._entries()
-
     def _event(self, event: Event) -> Iterator[Update]:
         type_ = str(event.get("type"))
-        if type_ in _THOUGHTS:
+        if self.plan.take(event):
+            yield self.entries()
+        elif type_ in _THOUGHTS:
             if said := event[_THOUGHTS[type_]]:
                 yield helpers.update_agent_thought_text(str(said))
         elif type_ in _SHOWN:
             yield from _SHOWN[type_](self, event)
 
-    def _phase(self, event: Event) -> Iterator[Update]:
-        title, _ = self.phases.get(event["phase_id"], (event.get("title", ""), ""))
-        status = event["type"].removeprefix("phase_").replace("started", "running")
-        self.phases[event["phase_id"]] = title, status
-        yield from self._entries()
-
-    def _entries(self) -> Iterator[Update]:
-        stated: list[Any] = [(title, *_PHASES[state]) for title, state in self.phases.values()]
+    def entries(self) -> Update:
+        """Return the plan as it stands."""
+        stated: list[Any] = [(title, *_STATES[state]) for title, state in self.plan.phases.values()]
         entries = [helpers.plan_entry(title + note, status=s) for title, s, note in stated]
-        yield helpers.update_plan(entries)
+        return helpers.update_plan(entries)
 
     def _started(self, event: Event) -> Iterator[Update]:
         args = self.calls.get(event["call_id"], {})
@@ -148,11 +140,10 @@ class SessionView:
 
     def _completed(self, event: Event) -> Iterator[Update]:
         diff = edit_diff(self.calls.get(event["call_id"], {}), self.folder) if event["ok"] else []
-        said = (
-            [helpers.tool_content(helpers.text_block(event["output"]))] if event["output"] else []
-        )
+        said = [helpers.text_block(event["output"])] if event["output"] else []
+        content = [*diff, *map(helpers.tool_content, said)]
         status: Any = "completed" if event["ok"] else "failed"
-        yield helpers.update_tool_call(event["call_id"], status=status, content=[*diff, *said])
+        yield helpers.update_tool_call(event["call_id"], status=status, content=content)
 
     def _decided(self, event: Event) -> Iterator[Update]:
         if event["decision"] == "deny":
@@ -160,10 +151,6 @@ class SessionView:
 
 
 _SHOWN: Final[Mapping[str, Callable[[SessionView, Event], Iterator[Update]]]] = {
-    "plan_proposed": lambda view, event: view.plan(event["plan"]["phases"]),
-    "phase_started": SessionView._phase,
-    "phase_completed": SessionView._phase,
-    "phase_failed": SessionView._phase,
     "tool_started": SessionView._started,
     "tool_completed": SessionView._completed,
     "approval_completed": SessionView._decided,
@@ -174,7 +161,7 @@ def describe_call(tool: str, args: Mapping[str, Any], folder: str) -> dict[str, 
     """Return a call as an editor shows it: title, kind, the file that it is about, and a diff."""
     path, view = args.get("path"), args.get("command") == "view"
     kind = "read" if view else _TOOL_KINDS.get(tool, "other")
-    here = [ToolCallLocation(path=str(Path(folder) / path))] if isinstance(path, str) else []
+    here = [schema.ToolCallLocation(path=str(Path(folder) / path))] if isinstance(path, str) else []
     return {
         "title": call_title(tool, args),
         "kind": kind,
@@ -223,14 +210,13 @@ def choices_of(value: Mapping[str, Any], text: str) -> list[Choice]:
 def choices_of_approval(approval: Mapping[str, Any]) -> list[Choice]:
     """Return what can be decided about one call: what was shown is what runs (TL-13)."""
     named = {"approval_id": approval["approval_id"], "digest": approval["digest"]}
-    yes, always = {**named, "decision": "approve"}, ("allow_always", {"always": "thread"})
-    lasting = "Run it, and exactly this from now on"
-    offered = "thread" in approval.get("always", ())
-    return [
-        ("Run it", "allow_once", yes),
-        *([(lasting, always[0], yes | always[1])] if offered else []),
-        ("Do not run it", "reject_once", {**named, "decision": "deny"}),
+    yes = {**named, "decision": "approve"}
+    once: list[Choice] = [("Run it", "allow_once", yes)]
+    lasting: list[Choice] = [
+        ("Run it, and exactly this from now on", "allow_always", {**yes, "always": "thread"})
     ]
+    no: Choice = ("Do not run it", "reject_once", {**named, "decision": "deny"})
+    return [*once, *(lasting if "thread" in approval.get("always", ()) else []), no]
 
 
 # --- The agent: sessions are threads, in whichever process they were begun.
@@ -248,11 +234,11 @@ class EditorSession:
     turn: asyncio.Task[StopReason] | None = None
 
     @property
-    def modes(self) -> SessionModeState:
+    def modes(self) -> schema.SessionModeState:
         """What the editor offers as modes."""
-        auto = SessionMode(id=_AUTO, name="As the settings or the message say")
-        own = [SessionMode(id=each, name=each.replace("_", " ")) for each in MODES]
-        return SessionModeState(current_mode_id=self.mode, available_modes=[auto, *own])
+        auto = schema.SessionMode(id=_AUTO, name="As the settings or the message say")
+        own = [schema.SessionMode(id=each, name=each.replace("_", " ")) for each in MODES]
+        return schema.SessionModeState(current_mode_id=self.mode, available_modes=[auto, *own])
 
 
 @contextmanager
@@ -276,43 +262,46 @@ class EditorAgent:
     def on_connect(self, conn: Client) -> None:
         self.client = conn
 
-    async def initialize(self, protocol_version: int, **_: Any) -> InitializeResponse:
-        return InitializeResponse(
+    async def initialize(self, protocol_version: int, **_: Any) -> schema.InitializeResponse:
+        return schema.InitializeResponse(
             protocol_version=min(protocol_version, PROTOCOL_VERSION),
-            agent_capabilities=AgentCapabilities(
-                load_session=True, prompt_capabilities=PromptCapabilities(embedded_context=True)
+            agent_capabilities=schema.AgentCapabilities(
+                load_session=True,
+                prompt_capabilities=schema.PromptCapabilities(embedded_context=True),
             ),
-            agent_info=Implementation(name="daruma", version=version("daruma-agent")),
+            agent_info=schema.Implementation(name="daruma", version=version("daruma-agent")),
         )
 
-    async def new_session(self, cwd: str, **_: Any) -> NewSessionResponse:
+    async def new_session(self, cwd: str, **_: Any) -> schema.NewSessionResponse:
         """Begin a thread. Servers that the editor names are not started (SE-03)."""
         with _refusing():
             await asyncio.to_thread(self._check, cwd)
         name = self.threads.new_name()
         self.sessions[name] = session = EditorSession(cwd)
-        return NewSessionResponse(session_id=name, modes=session.modes)
+        return schema.NewSessionResponse(session_id=name, modes=session.modes)
 
-    async def load_session(self, cwd: str, session_id: str, **_: Any) -> LoadSessionResponse:
+    async def load_session(self, cwd: str, session_id: str, **_: Any) -> schema.LoadSessionResponse:
         """Show a thread again, from its record."""
         with _refusing():
             await asyncio.to_thread(self._check, cwd)
             snapshot = await self.threads.known(session_id, cwd)
             stop = await self.threads.stop(session_id, cwd)
         self.sessions[session_id] = session = EditorSession(cwd)
-        view, plan = SessionView(cwd), snapshot.values.get("plan")
+        view = SessionView.of(cwd, snapshot)
         await self._show(session_id, view.recorded(snapshot.values.get("messages", ()), session_id))
-        await self._show(session_id, view.plan(plan.to_dict()["phases"]) if plan else ())
+        await self._show(session_id, [view.entries()] if view.plan.phases else ())
         if stop.questions or stop.outcome == "unfinished":
             await self._say(session_id, _waiting(stop))
-        return LoadSessionResponse(modes=session.modes)
+        return schema.LoadSessionResponse(modes=session.modes)
 
     async def set_session_mode(self, mode_id: str, session_id: str, **_: Any) -> None:
         if mode_id not in (_AUTO, *MODES):
             raise RequestError(-32602, f"unknown mode {mode_id!r}; there are: {', '.join(MODES)}")
         self._session(session_id).mode = mode_id
 
-    async def prompt(self, prompt: Sequence[Any], session_id: str, **_: Any) -> PromptResponse:
+    async def prompt(
+        self, prompt: Sequence[Any], session_id: str, **_: Any
+    ) -> schema.PromptResponse:
         """Run a task, or answer what is open, until it ends or asks what the person leaves open."""
         session = self._session(session_id)
         if session.turn:
@@ -327,7 +316,9 @@ class EditorAgent:
             await asyncio.wait([turn])
             session.turn = None
         with _refusing():
-            return PromptResponse(stop_reason="cancelled" if turn.cancelled() else turn.result())
+            return schema.PromptResponse(
+                stop_reason="cancelled" if turn.cancelled() else turn.result()
+            )
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         if turn := self._session(session_id).turn:
@@ -373,12 +364,8 @@ class EditorAgent:
     async def _run(
         self, thread: str, session: EditorSession, given: Any
     ) -> tuple[RunStopped, SessionView]:
-        view, snapshot = (
-            SessionView(session.folder),
-            await self.threads.find(thread, session.folder),
-        )
-        if snapshot and (plan := snapshot.values.get("plan")):
-            _ = [*view.plan(plan.to_dict()["phases"])]
+        snapshot = await self.threads.find(thread, session.folder)
+        view = SessionView.of(session.folder, snapshot)
         async for mode, part in self.threads.run(thread, session.folder, given):
             await self._show(thread, view.updates(mode, part))
         return await self.threads.stop(thread, session.folder), view
@@ -439,9 +426,11 @@ class EditorAgent:
     ) -> Any:
         """Let the person choose, and return the reply; None for what is none of the choices."""
         content = [helpers.tool_content(helpers.text_block(text)), *told.get("content", ())]
-        call = ToolCallUpdate(tool_call_id=id_, status="pending", **{**told, "content": content})
+        call = schema.ToolCallUpdate(
+            tool_call_id=id_, status="pending", **{**told, "content": content}
+        )
         options = [
-            PermissionOption(option_id=str(number), name=name, kind=kind)
+            schema.PermissionOption(option_id=str(number), name=name, kind=kind)
             for number, (name, kind, _) in enumerate(choices)
         ]
         answered = await self.client.request_permission(

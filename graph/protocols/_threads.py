@@ -1,10 +1,10 @@
 """Threads as clients of a protocol work with them: found, run, and described."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Self
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
@@ -15,7 +15,13 @@ from daruma.graph.requests import NoSuchThread, open_questions
 from daruma.graph.run import Machine
 from daruma.graph.storage import Postgres
 from daruma.graph.workers import GraphFactory, kept_with, reader_on
-from daruma.state.events import RunStopped
+from daruma.state.events import (
+    PhaseCompleted,
+    PhaseFailed,
+    PhaseStarted,
+    PlanProposed,
+    RunStopped,
+)
 from daruma.state.interrupts import kind_of, reply_form, summary_of
 
 
@@ -90,6 +96,46 @@ def config_of(thread: str) -> RunnableConfig:
 def request_of(text: str, folder: str, mode: str | None) -> dict[str, Any]:
     """Return a new request of a client: a mode is all that it chooses."""
     return {"messages": [("user", text)], "workspace": folder, "mode": mode}
+
+
+# --- A plan as its phases come and go.
+
+
+@dataclass
+class PlanView:
+    """The titles and states of a plan's phases, by their ids."""
+
+    phases: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def read(self, phases: Iterable[Mapping[str, Any]]) -> None:
+        """Take a plan, in the place of an earlier one."""
+        self.phases = {each["id"]: (each["title"], each["status"]) for each in phases}
+
+    def take(self, event: Mapping[str, Any]) -> bool:
+        """Take what an event says of the plan; say whether it says anything."""
+        type_ = str(event.get("type"))
+        if type_ == PlanProposed.type:
+            self.read(event["plan"]["phases"])
+            return True
+        if type_ not in _PHASE_EVENTS:
+            return False
+        title, _ = self.phases.get(event["phase_id"], (event.get("title", ""), ""))
+        self.phases[event["phase_id"]] = title, _PHASE_EVENTS[type_]
+        return True
+
+    @classmethod
+    def of(cls, snapshot: StateSnapshot | None) -> Self:
+        """Return the plan of a thread, if it has one."""
+        view, plan = cls(), snapshot.values.get("plan") if snapshot else None
+        view.read(plan.to_dict()["phases"] if plan else ())
+        return view
+
+
+_PHASE_EVENTS: Final = {
+    PhaseStarted.type: "running",
+    PhaseCompleted.type: "completed",
+    PhaseFailed.type: "failed",
+}
 
 
 # --- Where a thread stands, as a client is told.

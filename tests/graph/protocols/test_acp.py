@@ -130,7 +130,8 @@ async def test_a_plan_is_reviewed_a_call_approved_and_a_thread_shown_again(
         *(("c1", "in_progress"), ("c1", "completed")),
         *(("c2", "in_progress"), ("c2", "completed")),
     ]
-    first = next(each for each in editor.told if each.session_update == "tool_call")
+    first, second = (each for each in editor.told if each.session_update == "tool_call")
+    assert (second.title, second.kind) == ("$ rm -f gone", "execute")
     (diff,) = first.content
     path = str(tmp_path / "ws" / "a.txt")
     assert (first.kind, first.locations[0].path) == ("edit", path)
@@ -267,5 +268,5 @@ for name in ("acp", "mcp"):
 """
     done = run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["2", "2"]
-    said = "daruma: `daruma {0}` needs a package: pip install 'daruma-agent[{0}]'"
+    said = "daruma: {0} needs a package: pip install 'daruma-agent[{0}]'"
     assert done.stderr.splitlines() == [said.format("acp"), said.format("mcp")]
