@@ -201,12 +201,14 @@ _PRIVATE: Final = re.compile("|".join(map(translate, PRIVATE)))
 MOST_PRIVATE: Final = 500
 
 
-def private_places(workspace: Path) -> list[Path]:
+def private_places(workspace: Path) -> dict[Path, int]:
     """Return the secrets of a workspace, and what lets out of it though it may not be written.
 
     Those are pipes and sockets: the kernel lets them be written to in a read-only mount, too. A
     folder that can not be looked through may hold any. Git would show what it has stored of a
-    secret, and take one that is hidden for changed: what it has stored is hidden as well.
+    secret, and take one that is hidden for changed: what it has stored is hidden as well. With each
+    stands its inode: what is put in its place is a new one, which nothing hides.
+
     Raises :class:`~daruma.tools.errors.CommandRefused` for more than can be hidden.
     """
     root = Path(os.path.realpath(workspace))
@@ -229,7 +231,15 @@ def private_places(workspace: Path) -> list[Path]:
     tracking = [each for each in repositories if _tracks(each, [*found])]
     found |= dict.fromkeys(each / name for each in tracking for name in _STORED)
     inside = (each for each in found if each != root and each.is_relative_to(root))
-    return [workspace / each.relative_to(root) for each in inside]
+    places = {workspace / each.relative_to(root): _inode(each) for each in inside}
+    return {each: inode for each, inode in places.items() if inode}
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.lstat().st_ino
+    except OSError:  # it is gone, or was never there
+        return 0
 
 
 _STORED: Final = ("config", "objects", "objects/pack")
@@ -298,7 +308,10 @@ def _without_repetition(kinds: dict[Path, Kind], home: Path) -> list[tuple[Path,
 
 
 def listening_sockets() -> tuple[Path, ...]:
-    """Return the unix sockets of this host that have a name in the file system."""
+    """Return the unix sockets of this host that a command could get at by their name.
+
+    In a folder that it can not enter nothing can be hidden either.
+    """
     try:
         lines = Path("/proc/net/unix").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -310,7 +323,8 @@ def listening_sockets() -> tuple[Path, ...]:
 
 def _is_socket(path: Path) -> bool:
     try:
-        return path.is_socket()
+        around = (each.stat() for each in path.parents)
+        return path.is_socket() and not any(map(_is_closed, around))
     except OSError:  # it may not be looked at, and so not be connected to either
         return False
 

@@ -18,7 +18,7 @@ from tests.sandboxes import sandbox_at
 
 from daruma.state.settings import Tools
 from daruma.tools.calls.policy._policy import decide
-from daruma.tools.commands import CommandResult
+from daruma.tools.commands import CommandResult, LiveOutput
 from daruma.tools.errors import CommandRefused
 from daruma.tools.files import tree_of
 from daruma.tools.sandbox import Sandbox, read_only_refusal
@@ -274,6 +274,26 @@ async def test_a_refusal_is_asked_about(workspace: Path) -> None:
     (workspace / ".ssh").mkdir()
     odd = ["ls .ssh", "kill -9 $$", "exit 127", f"{sys.executable} -c 'import os; os.abort()'"]
     assert all(map(read_only_refusal, await outcomes(workspace, odd)))
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_secret_that_comes_meanwhile_is_not_told(workspace: Path, known: bool) -> None:
+    """TL-24: nothing hides what is made, or put in its place, while a command runs."""
+    secret = workspace / (".env" if known else "new.key")
+    line = f"echo begun; while ! grep -q {SECRET} {secret.name} 2>/dev/null; do :; done; cat *.key"
+    begun = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def tell(_: object) -> None:
+        loop.call_soon_threadsafe(begun.set)
+
+    live = LiveOutput(tell)
+    running = asyncio.create_task(reading().run(line, workspace=workspace, timeout=60, live=live))
+    await begun.wait()
+    (fresh := workspace.parent / "fresh").write_text(SECRET)
+    fresh.replace(secret)
+    with pytest.raises(CommandRefused, match="meanwhile"):
+        await running
 
 
 async def test_only_level_namespace_can_hold_it(workspace: Path) -> None:
