@@ -47,9 +47,11 @@ from daruma.graph.requests import (
 from daruma.graph.scope import FirstLook, MemberMachine, RunScope, no_members
 from daruma.graph.standing import standing_of, standings
 from daruma.graph.storage import (
+    OpenQuestion,
     PostgresSaver,
     athread_held,
     explain_saver_errors,
+    read_inbox,
     workspace_files_id,
     workspace_of,
 )
@@ -455,6 +457,26 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         return self._thread(config)
 
     # --- Looking at threads, which changes nothing: timelines, pictures, and what a worker does.
+
+    def inbox(self, *, kind: str | None = None, older_than: float = 0.0) -> list[OpenQuestion]:
+        """Return what waits for a person, over all threads: what has waited longest first.
+
+        ``older_than`` is in seconds. Raises :class:`~daruma.graph.requests.RequestRefused` where
+        threads are kept elsewhere than in Postgres.
+        """
+        return self._wait(self.ainbox(kind=kind, older_than=older_than))
+
+    async def ainbox(
+        self, *, kind: str | None = None, older_than: float = 0.0
+    ) -> list[OpenQuestion]:
+        """Do the same, asynchronously."""
+        if not isinstance(self.checkpointer, PostgresSaver):
+            raise RequestRefused(
+                "the inbox is of threads in Postgres: build_graph(persistence=...) with what "
+                "open_postgres() yields"
+            )
+        with explain_saver_errors():
+            return await read_inbox(self.checkpointer, kind=kind, older_than=older_than)
 
     def timeline(self, config: RunnableConfig) -> Timeline:
         """Return what happened on a thread, up to a ``checkpoint_id`` where the config has one.

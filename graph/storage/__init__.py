@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         REVIEWED,
         OpenQuestion,
         claim_questions,
+        read_inbox,
         settle_question,
     )
     from daruma.graph.storage._leases import ProcessLife
@@ -49,7 +50,7 @@ else:
             "_database": "Database",
             "_embedded": "Server",
             "_events": "EVENTS_AT_ONCE EventLog StoredEvent is_said",
-            "_journal": "OpenQuestion REVIEWED claim_questions settle_question",
+            "_journal": "OpenQuestion REVIEWED claim_questions read_inbox settle_question",
             "_leases": "ProcessLife",
             "_ledgers": (
                 "Hold JournalsOfARun Leases athread_held journal_of journals_of outputs_of "
@@ -97,6 +98,7 @@ __all__ = [
     "open_postgres",
     "open_writes",
     "outputs_of",
+    "read_inbox",
     "replies_of",
     "settle_question",
     "strict_saver",

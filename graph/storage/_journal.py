@@ -347,7 +347,7 @@ class OpenQuestion:
         return asdict(self) | {"since": self.since.isoformat()}
 
 
-async def open_questions(
+async def read_inbox(
     saver: CheckpointSaver, *, kind: str | None = None, older_than: float = 0.0
 ) -> list[OpenQuestion]:
     """Return what waits, the longest first; one that is damaged does not hide the others."""
@@ -367,7 +367,7 @@ async def claim_questions(saver: CheckpointSaver, thread: str | None) -> list[Op
         return {(row["thread_id"], row["interrupt_id"]) for row in rows}
 
     claimed = await saver.database.transact(claim)
-    found = await open_questions(saver) if claimed else []
+    found = await read_inbox(saver) if claimed else []
     return [each for each in found if (each.thread_id, each.interrupt_id) in claimed]
 
 

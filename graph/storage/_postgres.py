@@ -17,7 +17,7 @@ from langchain_core.embeddings import Embeddings
 
 from daruma.graph.learning_jobs import adrain_place
 from daruma.graph.storage._database import OUTAGE_VARIABLE, Database, Patience, seconds_of
-from daruma.graph.storage._journal import OpenQuestion, open_questions
+from daruma.graph.storage._journal import OpenQuestion, read_inbox
 from daruma.graph.storage._pool import (
     MOST_CONNECTIONS,
     Connection,
@@ -203,7 +203,7 @@ class Postgres:
         self, *, kind: str | None = None, older_than: float = 0.0
     ) -> list[OpenQuestion]:
         """Do the same on any event loop."""
-        return await open_questions(self.checkpointer, kind=kind, older_than=older_than)
+        return await read_inbox(self.checkpointer, kind=kind, older_than=older_than)
 
     def old_threads(
         self,

@@ -88,7 +88,7 @@ def test_ctrl_c_cancels_a_hanging_model(daruma: Daruma) -> None:
 
 
 def at_a_review(daruma: Daruma) -> Terminal:
-    model = daruma.script(plan=[PLAN], main=[{"calls": [command("echo '[red]'")]}, DONE])
+    model = daruma.script(plan=[PLAN], main=[{"calls": [command("echo '[red]' > red")]}, DONE])
     terminal = Terminal(
         daruma, "run", "Do it", "--workspace", "ws", "--mode", "plan_exec", "--model", model,
         "--thread", "t",
@@ -114,7 +114,7 @@ def test_a_person_answers_on_the_terminal(daruma: Daruma) -> None:
     terminal.type("a")
 
     assert terminal.end() == 0
-    assert "$ echo '[red]'" in terminal.seen
+    assert "$ echo '[red]' > red" in terminal.seen
     assert "completed" in terminal.seen
 
 

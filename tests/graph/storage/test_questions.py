@@ -54,6 +54,7 @@ def test_what_waits_is_there_until_it_is_answered(empty_postgres_url: str, key: 
         graph_over(pg, calls(call("pick", text="a"))).invoke(ASKED, thread("own"))
         pg.checkpointer.copy_thread("plan", "copy")
         before = pg.inbox()
+        assert build_graph(ScriptedChatModel(script=[]), persistence=pg).inbox() == before
         graph.invoke(None, thread("plan"))  # which only asks again
 
         assert [(each.thread_id, each.kind) for each in before] == [
