@@ -5,6 +5,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -41,6 +42,9 @@ _CHANGES: Final[Mapping[str, tuple[str, type | tuple[type, ...]]]] = {
 
 TIMEOUT: Final = 30.0
 """Seconds."""
+
+LONGEST_REASON: Final = 1000
+"""Characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +119,12 @@ def hook(
     """
     if point not in get_args(HookPoint):
         raise DarumaError(f"{point!r} is no point for a hook: {', '.join(get_args(HookPoint))}")
+    if not isinstance(match, str):
+        raise DarumaError(f"a hook's match has to be a text, not {match!r}")
+    if not isinstance(timeout, int | float) or not timeout > 0:
+        raise DarumaError(f"a hook's timeout has to be seconds, more than 0, not {timeout!r}")
+    if on_error not in (None, "deny", "go_on"):  # a slip must not let calls through
+        raise DarumaError(f"a hook's on_error has to be deny or go_on, not {on_error!r}")
 
     def made(function: Callable[[HookInput], Awaitable[Any]]) -> Hook:
         name = getattr(function, "__name__", type(function).__name__)
@@ -196,6 +206,8 @@ def _answer_in(said: bytes, point: HookPoint) -> Any:
     changed = {"before_call": "args", "after_call": "output"}.get(point)
     if answer and changed not in answer:
         raise DarumaError(f"{', '.join(answer)} can not be changed at {point}")
+    if answer and answer[changed] is None:
+        raise DarumaError(f"{changed} is null")
     return answer.get(changed)
 
 
@@ -233,7 +245,7 @@ class NodeHooks:
                 continue
             answer = await self._ask(each, this)
             if isinstance(answer, Deny):
-                return this, Denied(each.name, answer.reason)
+                return this, Denied(each.name, answer.reason[:LONGEST_REASON])
             if answer is not None:
                 this = replace(this, **{_CHANGES[point][0]: answer})
         return this, None
@@ -241,8 +253,8 @@ class NodeHooks:
     async def _ask(self, each: Hook, this: HookInput) -> Any:
         """Ask one hook; what goes wrong with it is told, and means what its ``on_error`` says."""
         try:
-            answer = await _within(each.timeout, each.run(this))
-            _check(each.point, answer)
+            own = deepcopy(this)  # what is changed in place would be neither gated nor told
+            answer = _checked(each.point, await _within(each.timeout, each.run(own)))
         except Exception as error:  # noqa: BLE001 - anybody's function
             why = " ".join(without_keys(str(error)).split()) or type(error).__name__
             self._note(each, this, "failed", why)
@@ -257,7 +269,11 @@ class NodeHooks:
         self, each: Hook, this: HookInput, did: Literal["changed", "denied", "failed"], reason: str
     ) -> None:
         note = HookNote(
-            hook=each.name, point=each.point, did=did, reason=reason[:1000], call_id=this.call_id
+            hook=each.name,
+            point=each.point,
+            did=did,
+            reason=reason[:LONGEST_REASON],
+            call_id=this.call_id,
         )
         self.notes.append(mask_keys(note))
         self.emit(
@@ -380,13 +396,22 @@ async def _within(seconds: float, work: Awaitable[Any]) -> Any:
     return task.result()
 
 
-def _check(point: HookPoint, answer: object) -> None:
-    """Check that an answer is one of those that there are at a point. Raises DarumaError."""
-    if answer is None or (isinstance(answer, Deny) and point != "on_end"):
-        return
-    _, kind = _CHANGES.get(point, ("", ()))
+def _checked(point: HookPoint, answer: Any) -> Any:
+    """Return an answer that is one of those that there are at a point. Raises DarumaError."""
+    if answer is None:
+        return None
+    if isinstance(answer, Deny) and point != "on_end":
+        if not isinstance(answer.reason, str):
+            raise DarumaError(f"the reason of its Deny is no text: {answer.reason!r:.80}")
+        return answer
+    kind: Any = _CHANGES.get(point, ("", ()))[1]
     if not isinstance(answer, kind):
         raise DarumaError(f"it answered {type(answer).__name__}, which says nothing at {point}")
+    if point == "before_call":  # as it is kept, and shown
+        return json.loads(json.dumps(dict(answer)))
+    if point == "before_model" and not all(isinstance(each, BaseMessage) for each in answer):
+        raise DarumaError("it answered a list of what are no messages")
+    return answer
 
 
 def _red(denied: Denied) -> Check:
