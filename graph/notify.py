@@ -4,9 +4,12 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
+from socket import SHUT_RDWR
+from threading import Timer
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -92,18 +95,28 @@ async def _deliver(way: Callable[[], None]) -> None:
 
 
 def _post(url: str, body: bytes, seconds: float) -> None:
-    """Post a JSON object; a redirect is not followed."""
+    """Post a JSON object; a redirect is not followed, an answer without an end is cut."""
     parts = urlsplit(url)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=seconds)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    cutting = Timer(seconds, _cut, [connection])  # the other limit is one for each part of it
+    cutting.daemon = True
     try:
+        connection.connect()
+        cutting.start()
         connection.request("POST", path, body, {"Content-Type": "application/json"})
         status = connection.getresponse().status
     finally:
+        cutting.cancel()
         connection.close()
     if not 200 <= status < 300:
         raise DarumaError(f"{parts.hostname} answered {status}")
+
+
+def _cut(connection: HTTPConnection) -> None:
+    with suppress(OSError, AttributeError):  # it is closed
+        connection.sock.shutdown(SHUT_RDWR)
 
 
 def _run(settings: Notify, workspace: str | None, body: bytes) -> None:
