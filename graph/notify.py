@@ -18,7 +18,7 @@ from daruma.graph.storage import OpenQuestion, PostgresSaver, claim_questions, s
 from daruma.state.errors import DarumaError
 from daruma.state.settings import Notify
 from daruma.tools.calls import resolve_program
-from daruma.tools.commands import DEVNULL, CannotRun, host_environment, run_program
+from daruma.tools.commands import DEVNULL, CannotRun, ask_program, host_environment
 from daruma.tools.text import mask_keys, note_secrets, without_keys
 from daruma.tools.threads import to_thread
 
@@ -121,17 +121,12 @@ def _cut(connection: HTTPConnection) -> None:
 
 def _run(settings: Notify, workspace: str | None, body: bytes) -> None:
     argv = resolve_program(settings.command, workspace, "notify.command")
-    done = run_program(
-        argv,
-        input=body,
-        timeout=settings.timeout,
-        stdout=DEVNULL,
-        stderr=DEVNULL,
-        cwd="/",
-        env=host_environment(Path(workspace) if workspace else None),
+    environment = host_environment(Path(workspace) if workspace else None)
+    code = ask_program(
+        argv, body, settings.timeout, stdout=DEVNULL, stderr=DEVNULL, env=environment
     )
-    if done.returncode:
-        raise DarumaError(f"notify.command ended with exit code {done.returncode}")
+    if code:
+        raise DarumaError(f"notify.command ended with exit code {code}")
 
 
 def _log_failure(error: BaseException | None, thread: str = "") -> None:

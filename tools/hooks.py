@@ -26,7 +26,7 @@ from daruma.state.text import digest
 from daruma.state.usage import Attempt, Failover
 from daruma.state.verification import Check, Verification, excerpt
 from daruma.tools.calls import resolve_program, tool_result
-from daruma.tools.commands import host_environment, run_program
+from daruma.tools.commands import Started, ask_program, end_program, host_environment
 from daruma.tools.text import mask_keys, without_keys
 from daruma.tools.threads import to_thread
 
@@ -171,29 +171,35 @@ def protect_programs(commands: Iterable[Sequence[str]], workspace: str | None) -
 
 
 async def _ask_program(setting: HookCommand, given: HookInput) -> Any:
-    return await to_thread(_run_program, setting, given)
+    begun: list[Started] = []
+    try:
+        return await to_thread(_run_program, setting, given, begun.append)
+    except asyncio.CancelledError:
+        for each in begun:
+            end_program(each)
+        raise
 
 
-def _run_program(setting: HookCommand, given: HookInput) -> Any:
+def _run_program(setting: HookCommand, given: HookInput, begun: Callable[[Started], None]) -> Any:
     argv = resolve_program(setting.run, given.workspace, f"hooks.{given.event}")
     environment = host_environment(Path(given.workspace) if given.workspace else None)
     with TemporaryFile() as out, TemporaryFile() as err:  # a pipe could be kept open by a child
-        done = run_program(
+        code = ask_program(
             argv,
-            input=given.to_json(),
+            given.to_json(),
+            setting.timeout,
+            begun,
             stdout=out,
             stderr=err,
-            timeout=setting.timeout,
-            cwd="/",
             env=environment,
         )
         out.seek(0)
         err.seek(0)
         said, why = out.read(_MOST), err.read(_MOST).decode(errors="replace").strip()
-    if done.returncode == DENIED:
+    if code == DENIED:
         return Deny(why or "no reason given")
-    if done.returncode:
-        raise DarumaError(f"exit code {done.returncode}: {why[:200]}")
+    if code:
+        raise DarumaError(f"exit code {code}: {why[:200]}")
     return _answer_in(said, given.event) if said.strip() else None
 
 

@@ -1,9 +1,11 @@
 """Hooks see what a run does, change it, or say no; what they do is on record (TL-13)."""
 
 import asyncio
+import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -290,6 +292,22 @@ def test_a_program_is_asked(tmp_path: Path, body: str, result: str) -> None:
     run = run_with(hooks={"before_call": [asked]}).ask(workspace=str(tmp_path / "work"))
 
     assert result in results(run)[0]
+
+
+def test_what_a_program_has_started_ends_with_its_time(tmp_path: Path) -> None:
+    """SE-07: it could fill the disk for ever after."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    body = f"(echo $$; exec sleep 60) > {pipe} & sleep 60"
+    asked = {"run": ["/bin/sh", "-c", body], "match": "shout", "timeout": 0.5}
+    heard: list[bytes] = []
+    reading = Thread(target=lambda: heard.append(pipe.read_bytes()), daemon=True)
+    reading.start()
+    run = run_with(hooks={"before_call": [asked]}).ask(workspace=str(tmp_path))
+
+    assert "it failed" in results(run)[0]
+    reading.join(5)  # who writes has ended
+    assert heard
 
 
 def test_no_program_of_the_workspace_is_a_hook(tmp_path: Path) -> None:
