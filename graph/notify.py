@@ -4,9 +4,12 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
+from socket import SHUT_RDWR
+from threading import Timer
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -15,7 +18,7 @@ from daruma.graph.storage import OpenQuestion, PostgresSaver, claim_questions, s
 from daruma.state.errors import DarumaError
 from daruma.state.settings import Notify
 from daruma.tools.calls import resolve_program
-from daruma.tools.commands import DEVNULL, CannotRun, host_environment, run_program
+from daruma.tools.commands import DEVNULL, CannotRun, ask_program, host_environment
 from daruma.tools.text import mask_keys, note_secrets, without_keys
 from daruma.tools.threads import to_thread
 
@@ -92,33 +95,38 @@ async def _deliver(way: Callable[[], None]) -> None:
 
 
 def _post(url: str, body: bytes, seconds: float) -> None:
-    """Post a JSON object; a redirect is not followed."""
+    """Post a JSON object; a redirect is not followed, an answer without an end is cut."""
     parts = urlsplit(url)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=seconds)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    cutting = Timer(seconds, _cut, [connection])  # the other limit is one for each part of it
+    cutting.daemon = True
     try:
+        connection.connect()
+        cutting.start()
         connection.request("POST", path, body, {"Content-Type": "application/json"})
         status = connection.getresponse().status
     finally:
+        cutting.cancel()
         connection.close()
     if not 200 <= status < 300:
         raise DarumaError(f"{parts.hostname} answered {status}")
 
 
+def _cut(connection: HTTPConnection) -> None:
+    with suppress(OSError, AttributeError):  # it is closed
+        connection.sock.shutdown(SHUT_RDWR)
+
+
 def _run(settings: Notify, workspace: str | None, body: bytes) -> None:
     argv = resolve_program(settings.command, workspace, "notify.command")
-    done = run_program(
-        argv,
-        input=body,
-        timeout=settings.timeout,
-        stdout=DEVNULL,
-        stderr=DEVNULL,
-        cwd="/",
-        env=host_environment(Path(workspace) if workspace else None),
+    environment = host_environment(Path(workspace) if workspace else None)
+    code = ask_program(
+        argv, body, settings.timeout, stdout=DEVNULL, stderr=DEVNULL, env=environment
     )
-    if done.returncode:
-        raise DarumaError(f"notify.command ended with exit code {done.returncode}")
+    if code:
+        raise DarumaError(f"notify.command ended with exit code {code}")
 
 
 def _log_failure(error: BaseException | None, thread: str = "") -> None:

@@ -31,7 +31,8 @@ class Allowance:
 
     With ``words`` a command may be any plain one that begins with them. Workspace, sandbox and the
     definition of an MCP tool have to be those of the approval that it was given with; ``approval``
-    is the digest of that, ``at`` when, in Unix seconds.
+    is the digest of that, ``at`` when, in Unix seconds. A workspace is the folder itself, not a
+    link that leads there: that may lead elsewhere by then.
     """
 
     id: str = ""
@@ -168,7 +169,7 @@ class AllowancesDamaged(DarumaError):
 
 def workspace_allowances(workspace: str | None = None) -> tuple[Allowance, ...]:
     """Return those of a workspace, or all, oldest first. Raises :class:`AllowancesDamaged`."""
-    every = sorted(map(_read, _folder().glob("*.json")), key=lambda each: each.at)
+    every = sorted(map(_read, _files()), key=lambda each: each.at)
     return tuple(each for each in every if workspace in (None, each.workspace))
 
 
@@ -179,7 +180,7 @@ def keep_allowance(given: Allowance) -> None:
 
 def revoke_allowance(id_: str) -> bool:
     """Take one of a workspace back; return whether there was one. A damaged one goes, too."""
-    found = [file for file in _folder().glob("*.json") if file.stem == id_]
+    found = [file for file in _files() if file.stem == id_]
     for file in found:
         file.unlink(missing_ok=True)
     return bool(found)
@@ -193,9 +194,13 @@ def _read(file: Path) -> Allowance:
         read = Allowance(**kept)
         if status.st_mode & 0o077 or read.id != file.stem or read.id != _id_of(read):
             raise ValueError
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         raise AllowancesDamaged(f"{file} is damaged, so {why} {file.stem}` removes it") from None
     return read
+
+
+def _files() -> list[Path]:
+    return [each for each in _folder().glob("*.json") if not each.is_dir()]
 
 
 def _folder() -> Path:

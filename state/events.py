@@ -188,15 +188,8 @@ class ApprovalRequested(_Request, Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecoveryRequested(_Request, Event):
-    """What recovery would do waits for a person; closed by ``question_closed``."""
-
-    type: ClassVar[str] = "recovery_request"
-
-
-@dataclass(frozen=True, kw_only=True)
 class QuestionRequested(_Request, Event):
-    """A question waits for a person: a ``question``; closed by ``question_closed``."""
+    """Anything else that waits for a person; closed by ``question_closed``."""
 
     type: ClassVar[str] = "question_request"
 
@@ -559,7 +552,7 @@ class RecoveryChosen(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class RecoveryCompleted(Event):
-    """Closes a ``recovery_started``, and a ``recovery_request`` or question of its own.
+    """Closes a ``recovery_started``, and a question of its own.
 
     ``carried`` says what became of the action: ``state/recovery.py``.
     """

@@ -109,7 +109,6 @@ MEANINGS: Final[dict[str, str]] = {
     "call_settled.how": "reused, restore, again, happened, unknown or tell.",
     "spec_review_request.question": "What is asked: the interrupt's value.",
     "approval_request.question": "What is asked: the interrupt's value.",
-    "recovery_request.question": "What is asked: the interrupt's value.",
     "question_request.question": "What is asked: the interrupt's value.",
     "question_closed.decision": "confirm, reject, edit, timeout, approve, deny, instruct or "
     "answer; several for approvals that were decided on differently.",

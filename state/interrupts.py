@@ -16,7 +16,6 @@ from daruma.state.events import (
     Event,
     QuestionClosed,
     QuestionRequested,
-    RecoveryRequested,
     SpecReviewRequested,
 )
 from daruma.state.plan import Plan, PlanRefused
@@ -246,12 +245,12 @@ def summary_of(value: object) -> str:
     return " ".join(texts[value["type"]]().split())
 
 
-_Requested = SpecReviewRequested | ApprovalRequested | RecoveryRequested | QuestionRequested
+_Requested = SpecReviewRequested | ApprovalRequested | QuestionRequested
 
 _OPENED: Final[Mapping[str, type[_Requested]]] = {
     "spec_review_request": SpecReviewRequested,
     "approval_request": ApprovalRequested,
-    "recovery_request": RecoveryRequested,
+    "recovery_request": QuestionRequested,
     "question": QuestionRequested,
 }
 

@@ -34,7 +34,7 @@ CLOSERS: Mapping[str, tuple[str, ...]] = {
 }
 """What closes each event that opens something (PL-04)."""
 
-REQUESTS = ("spec_review_request", "approval_request", "recovery_request", "question_request")
+REQUESTS = ("spec_review_request", "approval_request", "question_request")
 """The questions to a person, all of which ``question_closed`` closes."""
 
 

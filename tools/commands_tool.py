@@ -77,7 +77,7 @@ async def run_command(
         )
     except CommandRefused as error:
         if sandbox.read_only:
-            raise NotReadOnly("that could not be set up") from error
+            raise NotReadOnly(str(error)) from error
         raise
     if sandbox.read_only:
         result = replace(result, notes=(*result.notes, READ_ONLY))

@@ -5,6 +5,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -25,7 +26,7 @@ from daruma.state.text import digest
 from daruma.state.usage import Attempt, Failover
 from daruma.state.verification import Check, Verification, excerpt
 from daruma.tools.calls import resolve_program, tool_result
-from daruma.tools.commands import host_environment, run_program
+from daruma.tools.commands import Started, ask_program, end_program, host_environment
 from daruma.tools.text import mask_keys, without_keys
 from daruma.tools.threads import to_thread
 
@@ -41,6 +42,9 @@ _CHANGES: Final[Mapping[str, tuple[str, type | tuple[type, ...]]]] = {
 
 TIMEOUT: Final = 30.0
 """Seconds."""
+
+LONGEST_REASON: Final = 1000
+"""Characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +119,12 @@ def hook(
     """
     if point not in get_args(HookPoint):
         raise DarumaError(f"{point!r} is no point for a hook: {', '.join(get_args(HookPoint))}")
+    if not isinstance(match, str):
+        raise DarumaError(f"a hook's match has to be a text, not {match!r}")
+    if not isinstance(timeout, int | float) or not timeout > 0:
+        raise DarumaError(f"a hook's timeout has to be seconds, more than 0, not {timeout!r}")
+    if on_error not in (None, "deny", "go_on"):  # a slip must not let calls through
+        raise DarumaError(f"a hook's on_error has to be deny or go_on, not {on_error!r}")
 
     def made(function: Callable[[HookInput], Awaitable[Any]]) -> Hook:
         name = getattr(function, "__name__", type(function).__name__)
@@ -161,29 +171,35 @@ def protect_programs(commands: Iterable[Sequence[str]], workspace: str | None) -
 
 
 async def _ask_program(setting: HookCommand, given: HookInput) -> Any:
-    return await to_thread(_run_program, setting, given)
+    begun: list[Started] = []
+    try:
+        return await to_thread(_run_program, setting, given, begun.append)
+    except asyncio.CancelledError:
+        for each in begun:
+            end_program(each)
+        raise
 
 
-def _run_program(setting: HookCommand, given: HookInput) -> Any:
+def _run_program(setting: HookCommand, given: HookInput, begun: Callable[[Started], None]) -> Any:
     argv = resolve_program(setting.run, given.workspace, f"hooks.{given.event}")
     environment = host_environment(Path(given.workspace) if given.workspace else None)
     with TemporaryFile() as out, TemporaryFile() as err:  # a pipe could be kept open by a child
-        done = run_program(
+        code = ask_program(
             argv,
-            input=given.to_json(),
+            given.to_json(),
+            setting.timeout,
+            begun,
             stdout=out,
             stderr=err,
-            timeout=setting.timeout,
-            cwd="/",
             env=environment,
         )
         out.seek(0)
         err.seek(0)
         said, why = out.read(_MOST), err.read(_MOST).decode(errors="replace").strip()
-    if done.returncode == DENIED:
+    if code == DENIED:
         return Deny(why or "no reason given")
-    if done.returncode:
-        raise DarumaError(f"exit code {done.returncode}: {why[:200]}")
+    if code:
+        raise DarumaError(f"exit code {code}: {why[:200]}")
     return _answer_in(said, given.event) if said.strip() else None
 
 
@@ -196,6 +212,8 @@ def _answer_in(said: bytes, point: HookPoint) -> Any:
     changed = {"before_call": "args", "after_call": "output"}.get(point)
     if answer and changed not in answer:
         raise DarumaError(f"{', '.join(answer)} can not be changed at {point}")
+    if answer and answer[changed] is None:
+        raise DarumaError(f"{changed} is null")
     return answer.get(changed)
 
 
@@ -233,7 +251,7 @@ class NodeHooks:
                 continue
             answer = await self._ask(each, this)
             if isinstance(answer, Deny):
-                return this, Denied(each.name, answer.reason)
+                return this, Denied(each.name, answer.reason[:LONGEST_REASON])
             if answer is not None:
                 this = replace(this, **{_CHANGES[point][0]: answer})
         return this, None
@@ -241,8 +259,8 @@ class NodeHooks:
     async def _ask(self, each: Hook, this: HookInput) -> Any:
         """Ask one hook; what goes wrong with it is told, and means what its ``on_error`` says."""
         try:
-            answer = await _within(each.timeout, each.run(this))
-            _check(each.point, answer)
+            own = deepcopy(this)  # what is changed in place would be neither gated nor told
+            answer = _checked(each.point, await _within(each.timeout, each.run(own)))
         except Exception as error:  # noqa: BLE001 - anybody's function
             why = " ".join(without_keys(str(error)).split()) or type(error).__name__
             self._note(each, this, "failed", why)
@@ -257,7 +275,11 @@ class NodeHooks:
         self, each: Hook, this: HookInput, did: Literal["changed", "denied", "failed"], reason: str
     ) -> None:
         note = HookNote(
-            hook=each.name, point=each.point, did=did, reason=reason[:1000], call_id=this.call_id
+            hook=each.name,
+            point=each.point,
+            did=did,
+            reason=reason[:LONGEST_REASON],
+            call_id=this.call_id,
         )
         self.notes.append(mask_keys(note))
         self.emit(
@@ -380,13 +402,22 @@ async def _within(seconds: float, work: Awaitable[Any]) -> Any:
     return task.result()
 
 
-def _check(point: HookPoint, answer: object) -> None:
-    """Check that an answer is one of those that there are at a point. Raises DarumaError."""
-    if answer is None or (isinstance(answer, Deny) and point != "on_end"):
-        return
-    _, kind = _CHANGES.get(point, ("", ()))
+def _checked(point: HookPoint, answer: Any) -> Any:
+    """Return an answer that is one of those that there are at a point. Raises DarumaError."""
+    if answer is None:
+        return None
+    if isinstance(answer, Deny) and point != "on_end":
+        if not isinstance(answer.reason, str):
+            raise DarumaError(f"the reason of its Deny is no text: {answer.reason!r:.80}")
+        return answer
+    kind: Any = _CHANGES.get(point, ("", ()))[1]
     if not isinstance(answer, kind):
         raise DarumaError(f"it answered {type(answer).__name__}, which says nothing at {point}")
+    if point == "before_call":  # as it is kept, and shown
+        return json.loads(json.dumps(dict(answer)))
+    if point == "before_model" and not all(isinstance(each, BaseMessage) for each in answer):
+        raise DarumaError("it answered a list of what are no messages")
+    return answer
 
 
 def _red(denied: Denied) -> Check:

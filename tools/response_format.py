@@ -58,13 +58,15 @@ class ResponseFormat:
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             return f"{'.'.join(map(str, first['loc'])) or 'the whole'}: {first['msg']}"
+        except Exception as error:  # noqa: BLE001 - anybody's validators
+            return f"a validator of its class raised {type(error).__name__}: {error}"
         return unstorable_part(read) or read
 
     def typed(self, value: Any) -> Any:
         """Return the instance that a stored value is of; the value itself where it fits no more."""
         try:
             return self._validated(value) if isinstance(value, dict) else value
-        except ValidationError:
+        except Exception:  # noqa: BLE001 - anybody's validators
             return value
 
     def _validated(self, value: dict[str, Any]) -> Any:

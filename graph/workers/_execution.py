@@ -100,27 +100,39 @@ def join_texts(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Join the words of each answer, keys masked; return what is told, and what is held back.
 
-    Held back is the last word of an answer that goes on: it may be half of a key (SE-08).
+    Held back is the last word of an answer that goes on: it may be half of a key (SE-08). What came
+    before stands with it as ``before``: it may tell that what comes is one.
     """
     texts: dict[tuple[Any, ...], dict[str, Any]] = {}
     joined: list[dict[str, Any]] = []
     for event in told:
         if is_said(event):
             name = tuple(event.get(key) for key in ("member", "node", "call", "attempt"))
-            before = texts.get(name, {"text": ""})["text"]
-            texts[name] = {**event, "text": before + event["text"]}
+            known = texts.get(name, {"text": "", "before": ""})
+            texts[name] = {**known, **event, "text": known["text"] + event["text"]}
         else:
             ends = event.get("type") in (ModelCallCompleted.type, ModelAttemptFailed.type)
             of_it = (event.get("member"), event.get("node"))
             ended = [name for name in texts if ends and name[:2] == of_it]
-            joined += [*(mask_keys(texts.pop(name)) for name in ended), event]
+            joined += [each for name in ended for each in _masked(texts.pop(name))]
+            joined.append(event)
     held = []
     for event in texts.values():
-        whole = event["text"]
+        whole, before = event["text"], event["before"]
         words = whole if over else whole.rstrip(_OF_A_WORD)
-        held += [{**event, "text": whole[len(words) :]}] if words != whole else []
-        joined += [mask_keys({**event, "text": words})] if words else []
+        joined += _masked({**event, "text": words})
+        held += [] if over else [{**event, "text": whole[len(words) :], "before": before + words}]
     return joined, held
+
+
+def _masked(event: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the event for the words that are new; none where all of them belong to a key."""
+    before = event.pop("before")
+    known, whole = without_keys(before), without_keys(before + event["text"])
+    pairs = enumerate(zip(known, whole, strict=False))
+    told = next((at for at, (a, b) in pairs if a != b), len(known))
+    text = whole[told:]
+    return [mask_keys({**event, "text": text})] if text else []
 
 
 def _is_json(event: Mapping[str, Any]) -> bool:

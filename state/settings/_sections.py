@@ -380,7 +380,13 @@ class Notify(Section):
     @field_validator("webhook")
     @classmethod
     def _is_safe(cls, url: str | None) -> str | None:
-        parts = urlsplit(url or "https://none")
+        try:
+            parts = urlsplit(url or "https://none")
+            usable = (parts.hostname or "").encode("idna"), parts.port
+        except ValueError:
+            usable = None
+        if usable is None or not re.fullmatch("[!-~]*", url or ""):
+            raise ValueError("is no URL: only ASCII, and what is special as %20")
         local = parts.hostname in ("localhost", "127.0.0.1", "::1")
         if not parts.hostname or (
             parts.scheme != "https" and not (parts.scheme == "http" and local)

@@ -351,6 +351,35 @@ def test_the_words_of_an_answer_are_joined(
         assert [each.get("text", each) for each in out] == joined
 
 
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("Authorization: Bearer abcdef1234567890 ok", "abcdef"),
+        ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY ok", "wJalr"),
+        (
+            "-----BEGIN PRIVATE KEY-----" + "\nMIIEowIB" * 9 + "\n-----END PRIVATE KEY-----\nok",
+            "MIIE",
+        ),
+    ],
+)
+def test_a_secret_that_its_surroundings_tell_is_masked_in_pieces_too(
+    text: str, secret: str
+) -> None:
+    """SE-08: they were told before it came."""
+    said: list[str] = []
+    left: list[dict[str, Any]] = []
+    for at in range(0, len(text), 4):
+        out, left = join_texts([*left, words(text[at : at + 4])], over=False)
+        said += [each["text"] for each in out]
+    out, left = join_texts([*left, ENDED], over=False)
+    said += [each["text"] for each in out[:-1]]
+
+    assert secret not in "".join(said)
+    assert "".join(said).endswith("ok")
+    assert {*out[0]} == {*words("")}
+    assert left == []
+
+
 async def test_what_a_worker_does_can_be_cancelled(postgres_url: str) -> None:
     """EM-02: the run ends, its job does not come back, followers hear so, and it can be resumed."""
     began = asyncio.Event()

@@ -1,9 +1,11 @@
 """Hooks see what a run does, change it, or say no; what they do is on record (TL-13)."""
 
 import asyncio
+import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -68,10 +70,15 @@ def did(run: Run) -> list[tuple[str, str]]:
         ("before_call", Deny("too loud"), "not run: denied by the hook own: too loud", ["denied"]),
         ("before_call", {"txt": 1}, "invalid_args", ["changed"]),
         ("before_call", 7, "it failed: it answered int", ["failed"]),
+        ("before_call", {"text": object()}, "it failed: Object of type object", ["failed"]),
+        ("before_call", {1: 2}, "invalid_args", ["changed"]),
+        ("before_call", Deny(7), "it failed: the reason", ["failed"]),  # type: ignore[arg-type]
+        ("before_call", Deny("no" * 9_000), "denied by the hook own: nono", ["denied"]),
         ("after_call", None, "HELLO", []),
         ("after_call", "quiet", "quiet", ["changed"]),
         ("after_call", Deny("secret"), "withheld: denied by the hook own: secret", ["denied"]),
         ("after_call", 7, "HELLO", ["failed"]),
+        ("after_call", Deny(7), "HELLO", ["failed"]),  # type: ignore[arg-type]
     ],
 )
 def test_a_call_goes_on_is_changed_or_denied(
@@ -82,6 +89,7 @@ def test_a_call_goes_on_is_changed_or_denied(
     run = run_with(answering(point, answer, seen)).ask()
 
     assert result in results(run)[0]
+    assert len(results(run)[0]) < 2_000
     assert did(run) == [(point, each) for each in what]
     assert run.result.completed
     (given,) = seen
@@ -108,6 +116,36 @@ def test_what_a_hook_left_is_what_a_person_sees_and_what_runs() -> None:
     assert "denied by policy" in results(denied)[0]
 
 
+def test_a_hook_changes_what_it_answers_and_nothing_else() -> None:
+    """TL-13: what it is given is its own, so nothing is changed that is neither gated nor told."""
+
+    @hook("before_call")
+    async def call(given: HookInput) -> None:
+        dict.update(given.args, text="bye")
+
+    @hook("after_model")
+    async def message(given: HookInput) -> None:
+        assert given.message
+        given.message.content = "bye"
+
+    @hook("before_model")
+    async def request(given: HookInput) -> None:
+        given.messages[-1].content = "bye"
+
+    run = run_with(call, message, request).ask()
+
+    assert (results(run), run.result.output, did(run)) == (["HELLO"], "Done.", [])
+    assert "bye" not in str(run.model.requests)
+
+    @hook("before_call")
+    async def same(given: HookInput) -> Mapping[str, Any]:
+        dict.update(given.args, text="bye")
+        return given.args
+
+    told = run_with(same).ask()
+    assert (results(told), did(told)) == (["BYE"], [("before_call", "changed")])
+
+
 def test_what_a_person_edits_is_seen_by_the_hooks_too() -> None:
     """An edit is another call."""
 
@@ -126,6 +164,8 @@ def test_what_a_person_edits_is_seen_by_the_hooks_too() -> None:
 def test_requests_and_answers_of_models() -> None:
     """A request is changed in what is sent alone; a no is a failure that is told."""
     more = [HumanMessage("Only this")]
+    nothing = run_with(answering("before_model", ["hi"]), script=[say()]).ask()
+    assert (nothing.result.output, did(nothing)) == ("Done.", [("before_model", "failed")])
     sent = run_with(answering("before_model", more), script=[say()]).ask()
     said = run_with(answering("after_model", AIMessage("Other.")), script=[say()]).ask()
     points: tuple[HookPoint, ...] = ("before_model", "after_model")
@@ -214,6 +254,9 @@ def test_what_is_no_hook_is_refused() -> None:
     point: Any = "before_lunch"
     with pytest.raises(DarumaError, match="before_lunch"):
         hook(point)(raises)
+    for wrong in ({"on_error": "denied"}, {"match": 7}, {"timeout": 0}, {"timeout": "5"}):
+        with pytest.raises(DarumaError, match=next(iter(wrong))):
+            hook("before_call", **wrong)(raises)
     with pytest.raises(DarumaError, match="async"):
         hook("on_end")(lambda _: None)  # type: ignore[arg-type,return-value]
     with pytest.raises(PartRefused, match="hook"):
@@ -234,6 +277,7 @@ def test_what_is_no_hook_is_refused() -> None:
         ("exit 3", "it failed: exit code 3"),
         ("echo nothing", "it failed"),
         ("""echo '{"messages": []}'""", "messages can not be changed at before_call"),
+        ("""echo '{"args": null}'""", "it failed"),
         ("sleep 60 & sleep 60", "it failed"),
     ],
 )
@@ -248,6 +292,22 @@ def test_a_program_is_asked(tmp_path: Path, body: str, result: str) -> None:
     run = run_with(hooks={"before_call": [asked]}).ask(workspace=str(tmp_path / "work"))
 
     assert result in results(run)[0]
+
+
+def test_what_a_program_has_started_ends_with_its_time(tmp_path: Path) -> None:
+    """SE-07: it could fill the disk for ever after."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    body = f"(echo $$; exec sleep 60) > {pipe} & sleep 60"
+    asked = {"run": ["/bin/sh", "-c", body], "match": "shout", "timeout": 0.5}
+    heard: list[bytes] = []
+    reading = Thread(target=lambda: heard.append(pipe.read_bytes()), daemon=True)
+    reading.start()
+    run = run_with(hooks={"before_call": [asked]}).ask(workspace=str(tmp_path))
+
+    assert "it failed" in results(run)[0]
+    reading.join(5)  # who writes has ended
+    assert heard
 
 
 def test_no_program_of_the_workspace_is_a_hook(tmp_path: Path) -> None:

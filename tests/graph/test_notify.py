@@ -2,12 +2,13 @@
 
 import json
 import logging
+import socket
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import psycopg
@@ -138,10 +139,37 @@ def test_what_goes_wrong_is_logged_and_fails_nothing(
     assert "secret-path" not in text
 
 
+def test_a_webhook_that_never_comes_to_an_end_is_cut(postgres_url: str) -> None:
+    """PL-04: it holds no thread of ours, for which the end of the process would wait."""
+    cut = Event()
+
+    def answer_for_ever(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+            while not cut.wait(0.05):
+                connection.sendall(b"x")
+        cut.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        Thread(target=answer_for_ever, args=[listener], daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        with open_postgres(postgres_url) as pg:
+            graph_over(pg, webhook=url, timeout=0.3).invoke(ASKED, CONFIG)
+        try:
+            assert cut.wait(5)
+        finally:
+            cut.set()
+
+
 @pytest.mark.parametrize(
-    "url", ["http://example.org/x", "ftp://localhost", "https://u:p@example.org", "https://"]
+    "url",
+    [
+        *("http://example.org/x", "ftp://localhost", "https://u:p@example.org", "https://"),
+        *("https://a..b/x", "http://localhost:x/", "https://example.org/\u00fc", "https://a.b/c d"),
+    ],
 )
-def test_an_address_that_could_be_overheard_is_refused(url: str) -> None:
+def test_an_address_that_is_none_or_could_be_overheard_is_refused(url: str) -> None:
     """SE-08: https, or this machine."""
     with pytest.raises(SettingsError, match="webhook"):
         Settings.model_validate({"notify": {"webhook": url}})

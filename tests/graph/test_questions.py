@@ -75,7 +75,7 @@ CASES = {
         {"tools": {"policy": {"shout": "confirm"}}},
     ),
     "recovery": Case(
-        "recovery_request",
+        "question_request",
         "recovery",
         {**UNSURE, "recovery": [against("parameter-adjustment", 0.6)]},
         {"decision": "approve"},

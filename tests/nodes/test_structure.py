@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field, RootModel, field_validator
 from tests.openai_answers import Reply
 from tests.openai_server import Answer, Fault, openai_server
 from tests.parts import memory, settings
@@ -93,6 +93,16 @@ class Level(BaseModel):
 
 class Book(RootModel[dict[str, Customer]]):
     pass
+
+
+class Share(BaseModel):
+    of: int
+
+    @field_validator("of")
+    @classmethod
+    def divides(cls, of: int) -> int:
+        assert 12 // of < 13  # raises what Pydantic expects from no validator
+        return of
 
 
 @dataclass
@@ -187,6 +197,19 @@ ROWS: Final[dict[str, Row]] = {
         Place, {"city": "Bern", "zip": "3000"}, '{city: "Bern", zip: "3000"}', '{"city": "Bern"}'
     ),
     "JSON schema": Row(TOTAL, {"total": 3}, 'It is {"total": "3"}: 3.', '{"total": 3, "sum": 3}'),
+    "a pattern that could take for ever": Row(
+        {"type": "object", "properties": {"version": {"pattern": r"^\d+(\.\d+)*$"}}},
+        {"version": "1.2.3"},
+        '{"Version": "1.2.3"}',
+        '{"version": "latest"}',
+    ),
+    "a long list without doubles": Row(
+        {"type": "object", "properties": {"ids": {"type": "array", "uniqueItems": True}}},
+        {"ids": [*range(300)]},
+        json.dumps({"IDS": [*range(300)]}),
+        json.dumps({"ids": [*range(300), 1.0]}),
+    ),
+    "a validator that breaks": Row(Share, {"of": 3}, '{"of": "3"}', '{"of": 0}'),
 }
 
 BEHAVIOURS: Final = {"right": 1, "nearly right": 1, "wrong once": 3, "wrong always": 3}
@@ -243,6 +266,14 @@ REFUSED: Final[dict[str, tuple[Any, str]]] = {
         "#/$defs/A",
     ),
     "no JSON": ({"type": "object", "default": {1, 2}}, "JSON"),
+    "a pattern that nobody can check in bounded time": (
+        {"type": "object", "properties": {"a": {"pattern": r"^(?=.*\d)(\w+)+$"}}},
+        "bounded time",
+    ),
+    "keys that nobody can check in bounded time": (
+        {"type": "object", "patternProperties": {"^(a+)+$": True}},
+        "bounded time",
+    ),
     "no class of JSON": (Hook, "without a JSON schema"),
 }
 

@@ -594,6 +594,26 @@ def test_a_yes_can_be_given_for_calls_to_come(workspace: Path) -> None:
     assert [each.get("daruma_allowed_by") for each in noted] == [None, given.id, None, given.id]
 
 
+def test_a_yes_for_a_workspace_does_not_follow_a_link(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TL-25: it is the folder's; where a link to it leads elsewhere by now, it is not."""
+    monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
+    (other := tmp_path / "other").mkdir()
+    (link := tmp_path / "link").symlink_to(workspace)
+    tools, script = {**CONFIRM, "always": "workspace"}, [calls(call("shout", text="hi")), say()]
+    first = Run(script, with_tools=[shout], workspace=link, tools=tools).ask()
+    yes = {k: first.approvals[0][k] for k in ("approval_id", "digest")} | {"decision": "approve"}
+    first.decide(yes | {"always": "workspace"})
+
+    Run(script, with_tools=[shout], workspace=workspace, tools=tools).ask()
+    assert HEARD == ["hi"] * 2
+    link.unlink()
+    link.symlink_to(other)
+    assert Run(script, with_tools=[shout], workspace=link, tools=tools).ask().approvals
+    assert HEARD == ["hi"] * 2
+
+
 def test_no_yes_is_given_for_good_to_what_is_required() -> None:
     """TL-25: nor does an earlier one hold once the policy requires a person, or never offers it."""
     turn = [

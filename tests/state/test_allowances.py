@@ -136,7 +136,9 @@ def test_those_of_workspaces_are_the_users_own_files(
     assert [each.stat().st_mode & 0o777 for each in files] == [0o600, 0o600]
     sound = (file := tmp_path / f"trust/approvals/{two.id}.json").read_text()
     widened = json.dumps({**json.loads(sound), "words": ["sh"]})
-    for broken in ("", "[]", "{}", "null", widened, sound.replace("/w", "/other")):
+    (tmp_path / "trust/approvals/folder.json").mkdir()
+    deep = "[" * 100_000
+    for broken in ("", "[]", "{}", "null", deep, widened, sound.replace("/w", "/other")):
         file.write_text(broken)
         with pytest.raises(AllowancesDamaged, match=two.id):
             workspace_allowances("/w")
@@ -146,6 +148,7 @@ def test_those_of_workspaces_are_the_users_own_files(
         workspace_allowances()
     assert revoke_allowance(two.id)
     assert not revoke_allowance("../" + one.id)
+    assert not revoke_allowance("folder")
     assert workspace_allowances() == (one,)
 
 

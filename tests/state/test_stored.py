@@ -49,6 +49,7 @@ VERSIONS = {
     "daruma.state.task.Task": 1,
     "daruma.state.steps.ArgumentRepair": 1,
     "daruma.state.steps.Audit": 1,
+    "daruma.state.steps.HookNote": 1,
     "daruma.state.steps.LeftOut": 1,
     "daruma.state.steps.NameChange": 1,
     "daruma.state.steps.RepairRound": 1,

@@ -201,13 +201,18 @@ class OpenApproval:
 
     def allowance(self, allowances: Iterable[Allowance]) -> Allowance | None:
         """Return what a person has said yes to before, if it covers the call (TL-25)."""
-        fitting = (a for a in allowances if a.covers(self.call, self.workspace, self.grounds))
+        here = _folder_of(self.workspace)
+        fitting = (a for a in allowances if a.covers(self.call, here, self.grounds))
         return next(fitting, None)
 
     def always(self, decision: Decision, at: float) -> Allowance:
         """Return the yes to calls to come that a decision gives."""
-        given = self.approval.digest
-        return build_allowance(self.call, self.workspace, self.grounds, decision.pattern, given, at)
+        here, given = _folder_of(self.workspace), self.approval.digest
+        return build_allowance(self.call, here, self.grounds, decision.pattern, given, at)
+
+
+def _folder_of(workspace: str | None) -> str | None:
+    return workspace and os.path.realpath(workspace)
 
 
 @dataclass(frozen=True)
@@ -280,7 +285,7 @@ async def allowances_in_force(state: State, outputs: Outputs) -> tuple[list[Allo
     begins anew with a reply has to see what it saw when it asked, else a no could be lost.
     """
     held = [each for each in state.allowances if await outputs.read(revoked(each.id)) is None]
-    workspace = state.task.workspace if state.task else None
+    workspace = _folder_of(state.task.workspace) if state.task else None
     if workspace is None or not state.steps:
         return held, ""
     try:

@@ -5,9 +5,12 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from typing import Any, Final
+
+from pydantic_core import SchemaError, SchemaValidator
+from pydantic_core.core_schema import str_schema
 
 from daruma.tools.threads import to_thread
 
@@ -137,11 +140,8 @@ def _tells_forms_apart(problem: Any) -> bool:
 MOST_REFERENCES: Final = 10_000
 """References that one check follows: a few that name each other twice would not end."""
 
-MOST_COMPARED: Final = 200
-"""Values of a list that are compared with each other."""
-
 MOST_STEPS: Final = 10_000_000
-"""Steps that a search for a pattern may take; one that may take more is left to the tool."""
+"""Steps that Python's search for a pattern may take; for more there is one in linear time."""
 
 _LONGEST_PATTERN: Final = 1_000
 _SINGLE: Final = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]", re.DOTALL)
@@ -165,17 +165,32 @@ def _bounded_validator() -> Any:
 
         return follow
 
-    def pattern(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:
-        if isinstance(value, str) and _is_quick(wanted, len(value)):
-            yield from usual["pattern"](validator, wanted, value, schema) or ()
-
-    def unique(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:
-        if isinstance(value, list) and len(value) <= MOST_COMPARED:
-            yield from usual["uniqueItems"](validator, wanted, value, schema) or ()
-
     references = {keyword: reference(keyword) for keyword in ("$ref", "$dynamicRef")}
     bounded: Any = extend  # it has no types
-    return bounded(Draft202012Validator, {**references, "pattern": pattern, "uniqueItems": unique})
+    own = {"pattern": _pattern_problems, "uniqueItems": _unique_problems}
+    return bounded(Draft202012Validator, {**references, **own})
+
+
+def _pattern_problems(_: Any, wanted: str, value: Any, __: Any) -> Iterator[Any]:
+    from jsonschema import ValidationError
+
+    if not isinstance(value, str):
+        return
+    if _is_quick(wanted, len(value)):
+        fits = re.search(wanted, value) is not None
+    elif linear := _linear(wanted):
+        fits = linear.isinstance_python(value)
+    else:
+        raise SchemaUnreadable
+    if not fits:
+        yield ValidationError(f"{value!r} does not match {wanted!r}")
+
+
+def _unique_problems(_: Any, wanted: Any, value: Any, __: Any) -> Iterator[Any]:
+    from jsonschema import ValidationError
+
+    if wanted and isinstance(value, list) and len({*map(_canonical, value)}) < len(value):
+        yield ValidationError(f"{value!r} has non-unique elements")
 
 
 def _is_quick(pattern: str, length: int = 100) -> bool:
@@ -196,13 +211,45 @@ def _is_quick(pattern: str, length: int = 100) -> bool:
     return steps <= MOST_STEPS and not re.search(r"\)[*+{]", plain)
 
 
+@lru_cache(maxsize=1000)
+def _linear(pattern: str) -> SchemaValidator | None:
+    """Return what searches for a pattern in linear time; None for one that looks around or back."""
+    try:
+        return SchemaValidator(str_schema(pattern=pattern, strict=True))
+    except SchemaError:
+        return None
+
+
+def _canonical(value: Any) -> str:
+    """Return a value as JSON, the same for those that are equal."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, list):
+        return f"[{','.join(map(_canonical, value))}]"
+    if isinstance(value, dict):
+        fields = (f"{json.dumps(key)}:{_canonical(each)}" for key, each in sorted(value.items()))
+        return f"{{{','.join(fields)}}}"
+    return json.dumps(value)
+
+
 def _patterns_of_keys(schema: Any) -> Iterator[str]:
+    for each in _mappings_in(schema):
+        named = each.get("patternProperties")
+        yield from named if isinstance(named, Mapping) else ()
+
+
+def _patterns(schema: Any) -> Iterator[str]:
+    return (
+        each["pattern"] for each in _mappings_in(schema) if isinstance(each.get("pattern"), str)
+    )
+
+
+def _mappings_in(schema: Any) -> Iterator[Mapping[str, Any]]:
     waiting = [schema]
     while waiting:
         each = waiting.pop()
         if isinstance(each, Mapping):
-            named = each.get("patternProperties")
-            yield from named if isinstance(named, Mapping) else ()
+            yield each
             waiting.extend(each.values())
         elif isinstance(each, list):
             waiting.extend(each)
@@ -230,6 +277,10 @@ def object_schema_problem(schema: Any) -> str | None:
     for each in references:
         if each != "#" and not (each.startswith("#/") and variants({"$ref": each}, schema)):
             return f"{each!r:.80} is not in it"
+    slow = [each for each in _patterns_of_keys(schema) if not _is_quick(each)]
+    slow += [each for each in _patterns(schema) if not (_is_quick(each, 1) or _linear(each))]
+    if slow:
+        return f"the pattern {slow[0]!r:.80} can not be checked in bounded time"
     forms = variants(schema, schema)
     if not forms or any(types(each) != {"object"} for each in forms):
         return "its root has to be of type object"
@@ -248,7 +299,7 @@ def misfit(value: Any, schema: Schema, root: Schema) -> str | None:
     try:
         return SchemaCheck(local).problem_of(value)
     except SchemaUnreadable:
-        return "the tool's own schema can not be read"
+        return "the schema can not be read, or not be checked in bounded time"
 
 
 def variants(schema: Any, root: Schema) -> list[Schema]:

@@ -8,10 +8,11 @@ never in a repository of the workspace: those are read without it (``tools/files
 
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from errno import ENOENT
 from pathlib import Path
@@ -157,6 +158,36 @@ def run_program(argv: Sequence[str], **how: Any) -> CompletedProgram:
 def start_program(argv: Sequence[str], **how: Any) -> Started:
     """Start a program; ``how`` is as for :class:`subprocess.Popen`."""
     return subprocess.Popen(_by_whole_path(argv), **how)
+
+
+def ask_program(
+    argv: Sequence[str],
+    body: bytes,
+    timeout: float,
+    begun: Callable[[Started], None] | None = None,
+    **how: Any,
+) -> int:
+    """Run a program on an input, and return its exit code.
+
+    One that takes too long is ended, with all that it has started. ``begun`` is told of it, for
+    whoever has it end before. ``how`` is as for :class:`subprocess.Popen`.
+    """
+    with start_program(argv, stdin=PIPE, cwd="/", start_new_session=True, **how) as running:
+        if begun:
+            begun(running)
+        try:
+            running.communicate(body, timeout)
+        except BaseException:
+            end_program(running)
+            raise
+    return running.returncode
+
+
+def end_program(running: Started) -> None:
+    """Kill a program that was asked, with all that it has started."""
+    if running.returncode is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(running.pid, signal.SIGKILL)
 
 
 def host_environment(workspace: Path | None = None) -> dict[str, str]:

@@ -5,7 +5,7 @@ import pwd
 import re
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from fnmatch import translate
@@ -16,6 +16,7 @@ from typing import Final, Literal
 from daruma.state.data_dir import data_dir
 from daruma.tools.errors import CommandRefused
 from daruma.tools.files import own_in
+from daruma.tools.text import without_keys
 
 # --- The places of a host that matter to a sandbox: what is secret, and where toolchains live.
 
@@ -94,9 +95,23 @@ def look_at_host(env: Mapping[str, str], *, system_only: bool = False) -> Seen:
     given = tuple((name, env[name]) for name in (*POINTERS, "PATH") if name in env)
     named = os.pathsep.join(os.environ.get(name, "") for name in SECRET_POINTERS).split(os.pathsep)
     pointed = (Path(place) for place in named if Path(place).is_absolute())
-    others = (place for place in Path("/").iterdir() if system_only and place.name not in SYSTEM)
+    others = _not_for_everybody() if system_only else ()
     own = tuple(place for place in (data_dir(), *pointed, *others) if _exists(place))
     return _seen(given, _homes(), own)
+
+
+def _not_for_everybody() -> Iterator[Path]:
+    """Yield what is not the system's own, and what of its settings only its owner reads: root."""
+    yield from (place for place in Path("/").iterdir() if place.name not in SYSTEM)
+    waiting = [Path("/etc")]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in (each for each in entries if not each.is_symlink()):
+                folder, mode = entry.is_dir(), entry.stat().st_mode
+                if not mode & (stat.S_IXOTH if folder else stat.S_IROTH):
+                    yield Path(entry.path)
+                elif folder:
+                    waiting.append(Path(entry.path))
 
 
 def folders_shown_by_path(env: Mapping[str, str]) -> list[Path]:
@@ -169,13 +184,15 @@ def _exists(path: Path) -> bool:
 # --- What a command that nobody was asked about must not open in a workspace.
 
 PRIVATE: Final = (
-    ".env", ".env.*", ".envrc", "*.env", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore",
+    ".env*", "*.env", "*.pem", "*.key", "*.ppk", "*.p12", "*.pfx", "*.jks", "*.keystore",
     "*.kdbx", "*.tfvars", "*.tfstate", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*",
     ".htpasswd", "credentials", "credentials.*", "secrets.*", "service-account*.json",
+    "client_secret*.json", "kubeconfig", ".secrets", ".vault_pass*", ".*_history",
     *(name for name in CREDENTIALS if "/" not in name),
 )  # fmt: skip
 """Names of secrets, wherever they lie in a workspace."""
 
+_COPY: Final = re.compile(r"(?:~|\.(?:bak|old|orig|save|swp))+")
 _PUBLIC: Final = (".pub", ".example", ".sample", ".template", ".dist", ".py", ".pyi")
 _PACKAGES: Final = frozenset({"site-packages", "node_modules"})
 """Folders of what others have published, with certificates that are no secrets."""
@@ -184,33 +201,78 @@ _PRIVATE: Final = re.compile("|".join(map(translate, PRIVATE)))
 MOST_PRIVATE: Final = 500
 
 
-def private_places(workspace: Path) -> list[Path]:
+def private_places(workspace: Path) -> dict[Path, int]:
     """Return the secrets of a workspace, and what lets out of it though it may not be written.
 
-    Those are pipes and sockets: the kernel lets them be written to in a read-only mount, too.
+    Those are pipes and sockets: the kernel lets them be written to in a read-only mount, too. A
+    folder that can not be looked through may hold any. Git would show what it has stored of a
+    secret, and take one that is hidden for changed: what it has stored is hidden as well. With each
+    stands its inode: what is put in its place is a new one, which nothing hides.
+
     Raises :class:`~daruma.tools.errors.CommandRefused` for more than can be hidden.
     """
-    found, waiting = list[Path](), [(str(workspace), False)]
+    root = Path(os.path.realpath(workspace))
+    found, waiting, repositories = dict[Path, None](), [(str(root), False)], list[Path]()
     while waiting:
         folder, packages = waiting.pop()
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                if _is_private(entry, packages=packages):
-                    found.append(Path(os.path.realpath(entry.path)))
-                elif entry.is_dir(follow_symlinks=False):
-                    waiting.append((entry.path, packages or entry.name in _PACKAGES))
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if _is_private(entry, packages=packages):
+                        found[Path(os.path.realpath(entry.path))] = None
+                    elif entry.is_dir(follow_symlinks=False):
+                        waiting.append((entry.path, packages or entry.name in _PACKAGES))
+        except OSError:
+            found[Path(folder)] = None
+        if os.path.basename(folder) == ".git":  # noqa: PTH119 - of each folder there is
+            repositories.append(Path(folder))
         if len(found) > MOST_PRIVATE:
             raise CommandRefused(f"{workspace} holds more than {MOST_PRIVATE} secrets and pipes")
-    root = Path(os.path.realpath(workspace))
-    inside = (each for each in dict.fromkeys(found) if each.is_relative_to(root))
-    return [workspace / each.relative_to(root) for each in inside]
+    tracking = [each for each in repositories if _tracks(each, [*found])]
+    found |= dict.fromkeys(each / name for each in tracking for name in _STORED)
+    inside = (each for each in found if each != root and each.is_relative_to(root))
+    places = {workspace / each.relative_to(root): _inode(each) for each in inside}
+    return {each: inode for each, inode in places.items() if inode}
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.lstat().st_ino
+    except OSError:  # it is gone, or was never there
+        return 0
+
+
+_STORED: Final = ("config", "objects", "objects/pack")
+"""What of a repository is hidden with the secrets that it tracks: without the first git says so."""
+
+
+def _tracks(repository: Path, secrets: Sequence[Path]) -> bool:
+    """Whether a secret may stand in a repository's index, where paths end with a zero byte."""
+    try:
+        index = (repository / "index").read_bytes()
+    except OSError:
+        return False
+    around = repository.parent
+    names = [os.fsencode(each.relative_to(around)) for each in secrets if within(each, [around])]
+    compressed = index[4:8] > b"\0\0\0\3"  # paths are not whole
+    return any(compressed or name + b"\0" in index or name + b"/" in index for name in names)
 
 
 def _is_private(entry: "os.DirEntry[str]", *, packages: bool) -> bool:
     if not (entry.is_symlink() or entry.is_dir() or entry.is_file()):
         return True
-    name = entry.name.casefold()
+    if entry.name == "config" and ".git" in Path(entry.path).parts[:-1]:
+        return _holds_key(Path(entry.path))
+    name = _COPY.sub("", entry.name.casefold())
     return not packages and not name.endswith(_PUBLIC) and bool(_PRIVATE.fullmatch(name))
+
+
+def _holds_key(file: Path) -> bool:
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True
+    return without_keys(text) != text
 
 
 # --- The order in which places are hidden, shown and opened: what lies deeper comes later.
@@ -246,7 +308,10 @@ def _without_repetition(kinds: dict[Path, Kind], home: Path) -> list[tuple[Path,
 
 
 def listening_sockets() -> tuple[Path, ...]:
-    """Return the unix sockets of this host that have a name in the file system."""
+    """Return the unix sockets of this host that a command could get at by their name.
+
+    In a folder that it can not enter nothing can be hidden either.
+    """
     try:
         lines = Path("/proc/net/unix").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -258,7 +323,8 @@ def listening_sockets() -> tuple[Path, ...]:
 
 def _is_socket(path: Path) -> bool:
     try:
-        return path.is_socket()
+        around = (each.stat() for each in path.parents)
+        return path.is_socket() and not any(map(_is_closed, around))
     except OSError:  # it may not be looked at, and so not be connected to either
         return False
 
@@ -371,12 +437,25 @@ class Places:
         found = mounts(view, workspace, listening_sockets())
         self._kinds = {path: kind for path, kind in found if not path.is_relative_to("/dev")}
         self._kinds |= dict.fromkeys(private or (), "private")
+        self._read_only = private is not None
         self._writable = {Path(os.path.realpath(place)) for place in TEMPORARY}
         self._roomy = {view.home, *self._writable}
+        if self._read_only:
+            self._close_around(view, workspace)
         self._size = max(memory // 4, CLOSED_SIZE)
         self.inside = [
             path for path in self._kinds if path != workspace and path.is_relative_to(workspace)
         ]
+
+    def _close_around(self, view: Seen, workspace: Path) -> None:
+        """Have folders that hold a workspace refuse what would be written beside it, and be lost.
+
+        But in a home folder and in temporary ones commands have to write.
+        """
+        around = (each for each in workspace.parents if within(each, view.hidden))
+        closed = {each for each in around if not within(each, view.shown)} - self._roomy
+        kinds: dict[Path, Kind] = {**dict.fromkeys(closed, "hidden"), **self._kinds}
+        self._kinds = {path: kinds[path] for path in sorted(kinds, key=lambda each: each.parts)}
 
     def arguments(self, pinned: Iterable[Pinned]) -> Iterator[str]:
         """Yield all of them; ``pinned`` come first in the workspace, for they open again."""
@@ -400,8 +479,19 @@ class Places:
         elif kind == "shown":
             yield from ("--ro-bind-try", str(path), str(path))
         elif path.is_dir():
-            mode = "0000" if kind == "private" else "1777" if path in self._writable else "0755"
+            mode = self._mode(path, kind)
             size = self._size if path in self._roomy else CLOSED_SIZE
             yield from ("--perms", mode, "--size", str(size), "--tmpfs", str(path))
         elif path.exists():  # it was, when this host was looked at
             yield from ("--ro-bind", os.devnull, str(path))
+
+    def _mode(self, path: Path, kind: Kind) -> str:
+        """Return the mode of a folder that is hidden; in a read-only sandbox it is closed, too.
+
+        Then what is hidden is refused, rather than missing.
+        """
+        if path in self._writable:
+            return "1777"
+        if path in self._roomy or not (kind == "private" or self._read_only):
+            return "0755"
+        return "0111" if any(path in each.parents for each in self._kinds) else "0000"

@@ -167,6 +167,8 @@ class Namespace:
                 guarded=False,
                 notes=notes,
             )
+            if private is not None and private != private_places(workspace):
+                raise CommandRefused("a secret or a pipe has come into the workspace meanwhile")
 
 
 class _First:

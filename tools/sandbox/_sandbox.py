@@ -181,7 +181,7 @@ _REFUSED: Final = {
     "it was denied something": (
         "permission denied", "permissionerror", "operation not permitted", "eacces", "eperm",
         "device or resource busy", "access denied", "errno 13", "os error 13",
-        "not a git repository: /",
+        "not a git repository", "unsupported file type",
     ),
     "it looks for the network": (
         "connection refused", "econnrefused", "enotfound", "getaddrinfo", "no route to host",

@@ -303,7 +303,7 @@ def test_the_doctor_names_the_keys_of_all_models(daruma: Daruma) -> None:
     said = daruma("doctor").out
 
     assert said.count("OPENAI_API_KEY is set") == 1
-    assert said.count("  ANTHROPIC_API_KEY is not set") == 1
+    assert said.count("ANTHROPIC_API_KEY is not set\n") == 1
 
 
 def test_the_doctor_lists_the_tools_of_mcp_servers(daruma: Daruma) -> None:

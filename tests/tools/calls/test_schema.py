@@ -180,6 +180,7 @@ HANGING: dict[str, tuple[dict[str, Any], Any]] = {
     "choices that repeat": ({"pattern": "^(?:a|a){60}b$"}, "a" * 60),
     "choices": ({"pattern": "a?" * 60 + "a" * 60}, "a" * 60),
     "two that repeat": ({"pattern": r"\s+\s+\s+$"}, " " * 50_000 + "x"),
+    "looking around": ({"pattern": r"^(?=a)(a+)+$"}, "a" * 5_000 + "!"),
     "names of keys": (
         {"patternProperties": {"^(a+)+$": True}, "unevaluatedProperties": False},
         {"a" * 5_000 + "!": 1},
@@ -197,12 +198,13 @@ HANGING: dict[str, tuple[dict[str, Any], Any]] = {
 
 
 def test_no_schema_takes_endless_time() -> None:
-    """SE-07: an MCP server writes the schema, a model the value; what is not checked, fits."""
+    """SE-07: an MCP server writes the schema, a model the value."""
     for name, (schema, value) in HANGING.items():
+        fits = name in ("choices", "values to compare")
         try:
-            assert SchemaCheck(schema).problem_of(value) is None
+            assert (SchemaCheck(schema).problem_of(value) is None) == fits
         except SchemaUnreadable:
-            assert "references" in name or "keys" in name
+            assert any(each in name for each in ("references", "keys", "around"))
 
 
 def test_usual_patterns_are_checked() -> None:
@@ -213,6 +215,8 @@ def test_usual_patterns_are_checked() -> None:
         (r"^[^@\s]+@[^@\s]+$", "me@example.org", True),
         (r"^[^@\s]+@[^@\s]+$", "me", False),
         (r"^(?:https?|ftp)://", "gopher://x", False),
+        (r"^\d+(\.\d+)*$", "1.2.3", True),
+        (r"^\d+(\.\d+)*$", "latest", False),
     ]:
         assert (SchemaCheck({"pattern": pattern}).problem_of(value) is None) == fits
 

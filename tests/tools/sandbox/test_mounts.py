@@ -2,13 +2,14 @@
 
 import os
 import shutil
+import socket
 import tempfile
 from pathlib import Path
 
 import pytest
 from tests.sandboxes import CONFINED, sandbox_at
 
-from daruma.tools.sandbox._mounts import Seen, look_at_host, mounts
+from daruma.tools.sandbox._mounts import Seen, listening_sockets, look_at_host, mounts
 from daruma.tools.sandbox._sandbox import Level
 
 
@@ -135,3 +136,15 @@ def test_sockets_that_can_be_seen_are_hidden() -> None:
              if path in sockets and kind == "hidden"]  # fmt: skip
 
     assert sorted(found) == ["/home/me/.cargo/s", "/var/lib/db/s"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root sees into another user's folder")
+def test_a_socket_that_no_command_gets_at_is_no_hindrance(tmp_path: Path) -> None:
+    """In another user's closed folder nothing can be hidden: the sandbox could not be set up."""
+    (closed := tmp_path / "closed").mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path := closed / "s"))
+        server.listen()
+        assert path in listening_sockets()
+        os.chown(closed, 65_000, 65_000)
+        assert path not in listening_sockets()

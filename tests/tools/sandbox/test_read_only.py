@@ -18,7 +18,7 @@ from tests.sandboxes import sandbox_at
 
 from daruma.state.settings import Tools
 from daruma.tools.calls.policy._policy import decide
-from daruma.tools.commands import CommandResult
+from daruma.tools.commands import CommandResult, LiveOutput
 from daruma.tools.errors import CommandRefused
 from daruma.tools.files import tree_of
 from daruma.tools.sandbox import Sandbox, read_only_refusal
@@ -276,6 +276,26 @@ async def test_a_refusal_is_asked_about(workspace: Path) -> None:
     assert all(map(read_only_refusal, await outcomes(workspace, odd)))
 
 
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_secret_that_comes_meanwhile_is_not_told(workspace: Path, known: bool) -> None:
+    """TL-24: nothing hides what is made, or put in its place, while a command runs."""
+    secret = workspace / (".env" if known else "new.key")
+    line = f"echo begun; while ! grep -q {SECRET} {secret.name} 2>/dev/null; do :; done; cat *.key"
+    begun = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def tell(_: object) -> None:
+        loop.call_soon_threadsafe(begun.set)
+
+    live = LiveOutput(tell)
+    running = asyncio.create_task(reading().run(line, workspace=workspace, timeout=60, live=live))
+    await begun.wait()
+    (fresh := workspace.parent / "fresh").write_text(SECRET)
+    fresh.replace(secret)
+    with pytest.raises(CommandRefused, match="meanwhile"):
+        await running
+
+
 async def test_only_level_namespace_can_hold_it(workspace: Path) -> None:
     """And more than can be hidden is not run at all."""
     with pytest.raises(CommandRefused, match="can not keep"):
@@ -293,7 +313,59 @@ async def test_neither_others_files_nor_a_network_that_is_open_are_there(workspa
         line = f"python -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}))'"
         done = await reading(network=True).run(line, workspace=workspace, timeout=9)
 
-    other = await reading().run("ls /var /opt /mnt", workspace=workspace, timeout=9)
-    assert other.stdout.split() == ["/mnt:", "/opt:", "/var:"]
+    other = await reading().run("ls -A /var /opt /mnt", workspace=workspace, timeout=9)
+    assert other.stderr.count("Permission denied") == 3
     assert read_only_refusal(done) == "it looks for the network"
     assert not any("network" in each for each in done.not_covered)
+
+
+async def test_what_is_hidden_is_refused_rather_than_missing(workspace: Path) -> None:
+    """TL-24: no success that is none beside the workspace, no answer from what is hidden."""
+    lines = [
+        "cp -r src ../copy && echo copied", "git clone -q . ../copy && echo cloned",
+        "echo x > /var/new; echo done", "cat /var/lib/dpkg/status", "ls ..", "ls /var | wc -l",
+    ]  # fmt: skip
+    assert all(map(read_only_refusal, await outcomes(workspace, lines)))
+    within = await outcomes(workspace / "src", ["git log --oneline"])
+    assert all(map(read_only_refusal, within))
+
+
+STORED: Final = (
+    "git status --short", "git diff --stat", "git show HEAD:.env.prod", "git log -p",
+    "git show HEAD:deep/er/server.key || true", "GIT_DIR=.git git cat-file -p HEAD:.env.prod",
+    "git grep TOKEN", "cat .git/objects/pack/*",
+)  # fmt: skip
+ALSO_SECRET: Final = (
+    ".env-prod", ".envs/prod", "server.pem.bak", ".env~", ".server.key.swp", ".psql_history",
+    ".node_repl_history", "client_secret_1.json", "a.ppk",
+)  # fmt: skip
+
+
+async def test_git_does_not_tell_a_secret_either(workspace: Path) -> None:
+    """TL-24: what it has stored of one, nor that it is changed because it is hidden."""
+    (workspace / ".env.example").touch()
+    git(workspace, "add", ".env.example")
+    plain = await outcomes(workspace, ["git status --short .env.example", "git log --oneline"])
+    assert [read_only_refusal(each) for each in plain] == ["", ""]
+
+    (workspace / ".env.prod").write_text(f"TOKEN={SECRET}\n")
+    git(workspace, "add", "-f", ".env.prod", "deep")
+    git(workspace, "commit", "-qm", "secret")
+    done = await outcomes(workspace, [*STORED])
+    assert [each.command for each in done if not read_only_refusal(each)] == []
+    assert not any(SECRET in each.stdout + each.stderr for each in done)
+
+
+async def test_more_that_is_secret(workspace: Path) -> None:
+    """TL-24: copies of keys, histories, a token in git's settings, what can not be seen through."""
+    (workspace / ".envs").mkdir()
+    for name in ALSO_SECRET:
+        (workspace / name).write_text(SECRET)
+    git(workspace, "config", "remote.origin.url", f"https://bob:{SECRET}@example.com/x")
+    (workspace / "dark").mkdir()
+    (workspace / "dark/.env").write_text(SECRET)
+    (workspace / "dark").chmod(0o311)
+    lines = [*(f"cat {name}" for name in ALSO_SECRET), "cat dark/.env", "base64 .git/config"]
+    done = await outcomes(workspace, [*lines, "git remote -v"])
+    (workspace / "dark").chmod(0o755)
+    assert [each.command for each in done if not read_only_refusal(each)] == []
