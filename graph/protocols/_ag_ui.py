@@ -159,7 +159,7 @@ class RunView:
             asked: Any = {"type": "interrupt", "interrupts": [*map(_interrupt, told["questions"])]}
             yield finished(outcome=asked)
         elif result.get("status") == "completed":
-            if result["output"].strip() not in ("", self.said.strip()):
+            if result["output"].strip() not in ("", self.said.strip()):  # words may be missed
                 yield from self._words(result["output"])
                 yield from self._end_message()
             success: Any = {"type": "success"}
