@@ -235,7 +235,9 @@ def summary_of(value: object) -> str:
     if not isinstance(value, Mapping) or not is_question(value):
         return " ".join(str(value).split())
     texts: Mapping[str, Callable[[], str]] = {
-        "spec_review_request": lambda: f"{value['goal']} ({len(value['phases'])} phases)",
+        "spec_review_request": lambda: (
+            f"{value['goal']} ({(n := len(value['phases']))} phase{'s' * (n != 1)})"
+        ),
         "approval_request": lambda: "; ".join(
             f"{each['tool']}: {each.get('command') or each['shown']}" for each in value["approvals"]
         ),

@@ -65,7 +65,7 @@ def test_what_waits_is_there_until_it_is_answered(empty_postgres_url: str, key: 
         ]
         assert [each.since for each in pg.inbox()] == [each.since for each in before]
         assert [each.text for each in before][1:3] == [
-            "Do it (1 phases)",
+            "Do it (1 phase)",
             'shout: { "text": "hello" }',
         ]
         assert before[1].reply.startswith('{"decision": "confirm"}')
@@ -131,7 +131,7 @@ def test_a_damaged_question_hides_no_other(postgres_url: str) -> None:
         bad, good = pg.inbox()
 
         assert bad.text.startswith("damaged")
-        assert (good.text, good.kind) == ("Do it (1 phases)", "plan")
+        assert (good.text, good.kind) == ("Do it (1 phase)", "plan")
         assert sweep(graph_over(pg)) == ["good"]
 
 
@@ -151,7 +151,7 @@ def test_the_command_line_says_how_each_is_answered(
 
     first, second = said("--tsv").splitlines()
     assert first.split("\t")[:2] == ["call", "approval"]
-    assert second.split("\t")[3:] == ["daruma answer plan --confirm", "Do it (1 phases)"]
+    assert second.split("\t")[3:] == ["daruma answer plan --confirm", "Do it (1 phase)"]
     (told,) = json.loads(said("--json", "--kind", "plan"))
     assert told["answers"][0] == "daruma answer plan --confirm"
     assert json.loads(said("--json", "--older", "1h")) == []
