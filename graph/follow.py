@@ -123,8 +123,8 @@ class Following:
         said: list[StoredEvent] = []
         while True:
             busy = await self._is_busy()  # first: what is told is read
-            said += [self.log.said(self.thread_id, each) for each in ear.take()]
             told = await self.log.read(self.thread_id, self.after)
+            said += [self.log.said(self.thread_id, each) for each in ear.take()]
             for each in told:
                 while said and said[0].id < each.id:
                     yield StoredEvent(self.after, said.pop(0).event)

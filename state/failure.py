@@ -37,7 +37,7 @@ _PROVIDER = frozenset(
         "RateLimitError", "RequestTooLargeError", "ServiceUnavailableError",
         "UnprocessableEntityError", "LengthFinishReasonError", "ContentFilterFinishReasonError",
         # httpx
-        "CloseError", "ConnectError", "DecodingError", "HTTPError", "HTTPStatusError",
+        "CloseError", "ConnectError", "DecodingError", "HTTPError", "HTTPStatusError", "SSEError",
         "InvalidURL", "LocalProtocolError", "NetworkError", "ProtocolError", "ProxyError",
         "ReadError", "RemoteProtocolError", "RequestError", "RequestNotRead", "ResponseNotRead",
         "StreamClosed", "StreamConsumed", "StreamError", "TooManyRedirects", "TransportError",
