@@ -85,7 +85,9 @@ def _schema_in(path: str) -> dict[str, Any]:
     from daruma.tools.response_format import ResponseFormat
 
     try:
-        return ResponseFormat.of(loads(Path(path).read_text(encoding="utf-8"))).schema
+        if (file := Path(path)).exists() and not file.is_file():
+            raise ValueError("is no file")  # a pipe or a device may have no end
+        return ResponseFormat.of(loads(file.read_text(encoding="utf-8"))).schema
     except (OSError, ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{path}: {error}", param_hint="--schema") from None
 

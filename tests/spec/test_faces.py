@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import inspect
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -389,7 +390,9 @@ def test_a_schema_on_the_command_line_is_what_is_printed(daruma: Daruma) -> None
 
     assert (done.code, done.json["structured"]) == (0, {"total": 3})
     assert '\n{\n  "total": 3\n}\n' in daruma("show", "t").out
-    for name, text in (("missing.json", ""), ("list.json", "[]"), ("no.json", '{"type": "array"}')):
+    os.mkfifo(daruma.folder / "pipe.json")
+    none = {"missing.json": "", "pipe.json": "", "list.json": "[]", "no.json": '{"type": "array"}'}
+    for name, text in none.items():
         if text:
             (daruma.folder / name).write_text(text)
         assert name in daruma("run", "Add", "--schema", name, "--model", model).complaint
