@@ -75,4 +75,14 @@ CLAIMS: Mapping[str, tuple[str, ...]] = {
         r"\('completed', None\)",
         "(retry by model - worked: True\n){3}retry by learned - worked: True",
     ),
+    "07_tells_and_asks": (
+        r"'completed', Invoice\(number=17, due=datetime.date\(2026, 12, 1\), amount=41.5\)",
+        "'It is 41.50 EUR.'",
+        "<details.*?The house rule: euros.",
+        "hook='guard', point='before_call', did='denied', reason='nobody touches prod today'",
+        "'approval', 'run_command: touch one.txt'",
+        r"Both are there. \['one.txt', 'two.txt'\]",
+        r"\[\]\n",
+        "'run', 'answer', 'show'.*?'completed, not checked', 'Nothing to do here.'",
+    ),
 }
