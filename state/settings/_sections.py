@@ -97,6 +97,13 @@ class Evolution(Section):
     min_confidence: float = Field(
         default=0.5, ge=0, le=1, description="A pitfall that is less sure is marked, not used."
     )
+    min_similarity: float = Field(
+        default=0.6,
+        ge=0,
+        le=1,
+        description="Where pitfalls are found by meaning: the cosine that a goal has to reach. "
+        "It depends on the embedding model.",
+    )
     min_examples: int = Field(
         default=3, ge=1, description="Tasks that have to speak for a change of a prompt."
     )

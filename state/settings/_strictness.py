@@ -123,6 +123,7 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "evolution.observe_only": (False, True),
     "evolution.success_sample_rate": LOWER,
     "evolution.min_confidence": HIGHER,
+    "evolution.min_similarity": HIGHER,
     "evolution.min_examples": HIGHER,
     "evolution.max_concurrent": LOWER,
     "evolution.auxiliary": (True, False),
