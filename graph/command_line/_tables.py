@@ -31,7 +31,8 @@ class Table:
 
     ``values`` are what programs get, if that is more than the cells; ``nothing`` is said where
     there is no row, ``note`` below the rows. A column ``status`` is coloured.
-    ``cuts`` says that the last cell is cut to its line on a terminal, not broken into lines.
+    ``cuts`` says that the last cell is cut to its line on a terminal, not broken into lines;
+    ``below`` how many of the last cells have lines of their own there, under their row.
     """
 
     columns: tuple[str, ...]
@@ -40,6 +41,7 @@ class Table:
     nothing: str = ""
     note: str = ""
     cuts: bool = False
+    below: int = 0
 
     def show(self, paper: Paper, *, as_json: bool = False, as_tsv: bool = False) -> None:
         """Print it: JSON or tabs where asked for, on a terminal in columns, else by tabs."""
@@ -51,6 +53,8 @@ class Table:
             return
         if not self.rows and not as_tsv:
             paper.put(Line("note", self.nothing))
+        elif paper.terminal and not as_tsv and self.below:
+            self._print_entries(paper)
         elif paper.terminal and not as_tsv:
             self._print_columns(paper)
         else:
@@ -60,6 +64,19 @@ class Table:
                 typer.echo(line, file=paper.console.file)  # Rich would turn tabs into spaces
         if self.note:
             paper.put(Line("note", self.note))
+
+    def _print_entries(self, paper: Paper) -> None:
+        """Print each row on a line of its own, and below it, whole, the cells that are long."""
+        from rich.padding import Padding
+        from rich.text import Text
+
+        now = datetime.now().astimezone()
+        for row in self.rows:
+            cells = [*map(partial(_cell, now), self.columns, row)]
+            cells[0].stylize("bold")
+            paper.console.print(Text("  ").join(cells[: -self.below]))
+            for cell in cells[-self.below :]:
+                paper.console.print(Padding(cell, (0, 0, 0, 2)), overflow="fold")
 
     def _print_columns(self, paper: Paper) -> None:
         """Print a head, and all but the last cell whole; the last takes the room that is left."""
