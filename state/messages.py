@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final, TypeVar, cast
 
 from langchain_core.messages import (
@@ -240,12 +241,24 @@ REASONING: Final = "reasoning_content"
 
 def reasoning_of(message: AIMessage) -> str:
     """Return what a model thought before an answer, as far as its provider shows it."""
-    parts = message.content if isinstance(message.content, list) else ()
-    blocks = [
-        part.get("thinking") or part.get("reasoning") for part in parts if isinstance(part, dict)
-    ]
-    held = (message.additional_kwargs.get(REASONING), *blocks)
-    return "\n\n".join(each for each in held if isinstance(each, str) and each.strip())
+    blocks = message.content if isinstance(message.content, list) else ()
+    kept = [message.additional_kwargs.get(REASONING)]
+    kept += [text for each in blocks for text in _thoughts(each)]
+    return "\n\n".join(each for each in kept if isinstance(each, str) and each.strip())
+
+
+_THOUGHTS: Final = ("thinking", "reasoning", "reasoning_content")
+"""The kinds of providers' blocks that are thoughts."""
+_THOUGHT_IN: Final = (*_THOUGHTS, "summary", "text")
+"""Where such a block holds them: as a text, or as blocks in their turn."""
+
+
+def _thoughts(block: object) -> list[object]:
+    if not isinstance(block, Mapping) or block.get("type") not in _THOUGHTS:
+        return []
+    found = [block.get(key) for key in _THOUGHT_IN]
+    parts = chain.from_iterable(each if isinstance(each, list) else [each] for each in found)
+    return [each.get("text") if isinstance(each, Mapping) else each for each in parts]
 
 
 def cut_off_reason(message: AIMessage) -> str:
