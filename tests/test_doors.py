@@ -23,7 +23,7 @@ ENTRIES = {
 MOST = {"modules": 257, "lines": 72_010, "modules with one importer": 34, "names at a door": 60}
 """The house is to shrink: who makes it smaller lowers these."""
 
-PRIVATE_OF_OTHERS = 1
+PRIVATE_OF_OTHERS = 0
 """Private names of dependencies outside of ``graph/fast_path.py``, which alone is to have some."""
 
 
