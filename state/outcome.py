@@ -253,7 +253,8 @@ def result_of(
 ) -> TaskResult:
     """Return the result of the task at hand; ``now`` is Unix time in seconds."""
     steps, completed = budget.of_task(state), status == "completed"
-    kinds: tuple[StepKind, ...] = get_args(StepKind)
+    looked = any(step.kind == "look" for step in steps)
+    kinds: tuple[StepKind, ...] = tuple(k for k in get_args(StepKind) if k != "look" or looked)
     seconds: dict[str, float] = {
         kind: sum(s.seconds for s in steps if s.kind == kind) for kind in kinds
     }

@@ -16,7 +16,7 @@ from daruma.state import budget
 from daruma.state.budget import Details, record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import BudgetSpent, Event, unheard
-from daruma.state.messages import approved_definitions
+from daruma.state.messages import TODO, approved_definitions
 from daruma.state.mode import KEEP_WORKING
 from daruma.state.result import Structured, TaskResult
 from daruma.state.settings import Settings
@@ -274,8 +274,11 @@ def visible_tools(
     settings = context.settings.tools
     if task is None or task.mode == "direct_chat":
         return VisibleTools(settings=settings)
-    if task.mode not in KEEP_WORKING or not task.limits.replan:
+    planned = task.mode in KEEP_WORKING
+    if not (planned and task.limits.replan):
         without = {*without, REVISE_PLAN}
+    if not planned and task.workspace is None:  # a talk with tools beside
+        without = {*without, TODO}
     shown = context.tools.shown(
         context.settings,
         frozenset(without),
