@@ -274,17 +274,16 @@ def visible_tools(
     settings = context.settings.tools
     if task is None or task.mode == "direct_chat":
         return VisibleTools(settings=settings)
-    planned = task.mode in KEEP_WORKING
-    if not (planned and task.limits.replan):
-        without = {*without, REVISE_PLAN}
-    if not planned and task.workspace is None:  # a talk with tools beside
-        without = {*without, TODO}
+    planned = task.mode in KEEP_WORKING  # react without a workspace is a talk with tools beside
+    planning = {TODO} if planned or task.workspace is not None else set()
+    planning |= {REVISE_PLAN} if planned and task.limits.replan else set()
     shown = context.tools.shown(
         context.settings,
         frozenset(without),
         workspace=task.workspace is not None,
         store=context.store is not None,
         reading=reading,
+        planning=frozenset(planning),
     )
     now = context.local_now() if shown.dated else None
     unconfined = context.settings.sandbox.require == "none"

@@ -101,22 +101,24 @@ class Registry:
         workspace: bool,
         store: bool,
         reading: bool,
+        planning: frozenset[str] = frozenset(),
     ) -> Shown:
         """Return what a task is shown ``without`` some of it, and what is left out.
 
         It has a ``workspace`` and the graph a ``store``, or not; ``reading`` adds the tool that
-        reads on in long results, where there are others. It is looked for once, as long as a run's
+        reads on in long results, where there are others, ``planning`` are those that are shown with
+        others to plan with. It is looked for once, as long as a run's
         settings are the same.
         """
         of, found = self._shown
         if of is not settings:
             of, found = self._shown = settings, {}
-        key = without, workspace, store, reading
+        key = without, workspace, store, reading, planning
         if key not in found:
             usable = usable_tool_sets(settings, workspace=workspace, store=store)
             visible = self.visible(settings.tools, usable)
             reader = (READ_OUTPUT,) if visible and reading else ()
-            beside = self._beside(settings.tools) if visible else ()
+            beside = self._beside(settings.tools, planning) if visible else ()
             every = (*visible, *beside, *reader)
             tools = tuple(tool for tool in every if tool.name not in without)
             hidden = frozenset(self._tools) - {tool.name for tool in tools}
@@ -124,11 +126,11 @@ class Registry:
             found[key] = Shown(tools, hidden, dated)
         return found[key]
 
-    def _beside(self, settings: Tools) -> Iterator[Tool]:
-        """Yield the tools of planning, which are shown beside others."""
+    def _beside(self, settings: Tools, names: Collection[str]) -> Iterator[Tool]:
+        """Yield the tools of planning, as far as they may be shown."""
         for tool in self._tools.values():
-            planning = tool.toolset == "planning" and profile_shows(settings, tool)
-            if planning and not _gives_way(tool, settings):
+            named = tool.toolset == "planning" and tool.name in names
+            if named and profile_shows(settings, tool) and not _gives_way(tool, settings):
                 yield tool
 
     def stand_ins(self, name: str, shown: Collection[str]) -> tuple[str, ...]:
