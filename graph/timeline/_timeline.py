@@ -390,7 +390,8 @@ def render_card(shown: Timeline | TaskResult | Plan) -> str:
         return str(_template().run_card(shown, _styles(), SHOWN, _TEXT))
     if isinstance(shown, TaskResult):
         return str(_template().result_card(shown, _styles()))
-    text = plan_text([phase.to_dict() for phase in shown.phases])
+    told = shown.to_dict()
+    text = review_text(told | {"why": shown.before.why if shown.before else ""})
     return str(_template().plan_card(text, _styles(), _TEXT * 4))
 
 
