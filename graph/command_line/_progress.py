@@ -178,10 +178,10 @@ class Now:
     mode: str = ""
     seconds: float = 0.0
     phases: Sequence[tuple[str, str]] = ()
-    todo: Sequence[tuple[str, str]] = ()
     budget: Text | None = None
     activities: Sequence[Activity] = ()
     clock: float = 0.0
+    todo: Sequence[tuple[str, str]] = ()
 
 
 def phases_of(plan: Mapping[str, Any], busy: Collection[str]) -> list[tuple[str, str]]:
