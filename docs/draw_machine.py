@@ -123,6 +123,7 @@ class Box(NamedTuple):
 _PLACES: Final[dict[str, tuple[float, float]]] = {
     "intake": (450, 95),
     "spec_review": (115, 200),
+    "look": (200, 85),
     "plan": (285, 200),
     "compress": (610, 160),
     "repair": (795, 220),

@@ -59,6 +59,7 @@ from daruma.tools.editor_tool import EDITOR_TOOLS
 from daruma.tools.hooks import Hook
 from daruma.tools.knowledge import KNOWLEDGE_TOOLS
 from daruma.tools.memory import MEMORY_TOOLS
+from daruma.tools.planning import PLANNING_TOOLS
 from daruma.tools.response_format import ResponseFormat
 from daruma.tools.skills import SKILL_TOOLS
 from daruma.tools.text import mask_keys
@@ -95,6 +96,8 @@ def error_handler(settings: Settings) -> Handler:
     ) -> Command[Any]:
         chain, scope = (runtime.context or settings).fallback_chain, RunScope.of(config)
         node, failure = error.node, bug_in(error.node, error.error)
+        if isinstance(state, State) and _ends_as_before(node, state, error.error):
+            return Command(goto=ON_BUG[node], update={"crowded": None, "calls": ()})
         if isinstance(error.error, BaseException):  # after a crash it is a text
             scope.failures.note(failure, error.error)
         if not chain.enabled or isinstance(error.error, CutOff):
@@ -110,6 +113,11 @@ def error_handler(settings: Settings) -> Handler:
         return Command(goto=ON_BUG[node], update=dict(update))
 
     return handle
+
+
+def _ends_as_before(node: str, state: State, error: object) -> bool:
+    """Whether a bug came in planning anew: then the task ends as its first failure has it end."""
+    return node == "plan" and state.plan is not None and not isinstance(error, CutOff)
 
 
 def _closing(node: str, update: Update) -> Iterator[Event]:
@@ -267,6 +275,7 @@ SHIPPED_TOOLS: Final[tuple[Tool, ...]] = (
     *SKILL_TOOLS,
     *ASSISTANT_TOOLS,
     *KNOWLEDGE_TOOLS,
+    *PLANNING_TOOLS,
 )
 """In the order that the model is shown them."""
 

@@ -140,6 +140,7 @@ _ENDINGS: frozenset[Code] = frozenset(
         "bad_request",
         "plan_refused",
         "plan_rejected",
+        "plan_contradicted",
         "approval_denied",
         "rollback_failed",
         "budget_exceeded",

@@ -13,7 +13,7 @@ cycle spends a budget, so every walk ends; what it ends with is one ``TaskResult
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langgraph.constants import END
@@ -54,10 +54,16 @@ def ready_calls(state: State) -> list[object]:
     ]
 
 
+def ready_looks(state: State) -> list[object]:
+    """Return what the look node is sent: the planner's calls, which are of no phase."""
+    return ready_calls(replace(state, plan=None))
+
+
 Target = str | Each
 Router = Callable[[Any], str]
 
 EACH_TOOL = Each("tool", ready_calls)
+EACH_LOOK = Each("look", ready_looks)
 EACH_MEMBER = Each("member", assignments)
 
 RECOVERED: dict[str, Target] = {
@@ -81,6 +87,8 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
     "plan": (
         routes.after_plan,
         {
+            "looks": EACH_LOOK,
+            "looked": "plan",
             "proposed": "spec_review",
             "accepted": "begin",
             "unusable": "plan",
@@ -90,6 +98,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
             "spent": "pause",
         },
     ),
+    "look": (routes.after_look, {"looked": "plan"}),
     "spec_review": (
         routes.after_spec_review,
         {"confirmed": "begin", "rejected": "plan", "parked": "spec_review"},
@@ -100,6 +109,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
         routes.after_merge,
         {
             "next": "begin",
+            "replan": "plan",
             "completed": "finish",
             "unstructured": "structure",
             "failed": "emergency",
@@ -179,6 +189,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
         routes.after_settle,
         {
             "next": "begin",
+            "replan": "plan",
             "undone": "rollback",
             "completed": "finish",
             "unstructured": "structure",
@@ -191,7 +202,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
     ),
     "rollback": (
         routes.after_rollback,
-        {"next": "begin", "failed": "emergency"},
+        {"next": "begin", "replan": "plan", "failed": "emergency"},
     ),
     "emergency": (routes.after_emergency, {"stated": "finish"}),
     "finish": (routes.after_finish, {"ended": END, "held": "hold"}),
@@ -215,6 +226,7 @@ ON_BUG: dict[str, str] = {
     **dict.fromkeys(TABLE, "emergency"),
     **dict.fromkeys(IN_A_PHASE, "settle"),
     "tool": "main",
+    "look": "plan",
     "member": "merge",
     "emergency": "finish",
     "finish": END,
@@ -225,7 +237,9 @@ A tool's leads where its siblings go, so that all calls join.
 """
 
 
-NOT_A_MEMBERS = ("intake", "plan", "spec_review", "begin", "member", "merge", "structure")
+NOT_A_MEMBERS = (
+    *("intake", "plan", "look", "spec_review", "begin", "member", "merge", "structure"),
+)
 """What only the task itself goes through, not a member of its team."""
 
 

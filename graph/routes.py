@@ -11,11 +11,12 @@ from daruma.state import plan as phases
 from daruma.state.calls import is_open, with_status
 from daruma.state.channels import State
 from daruma.state.mode import KEEP_WORKING
-from daruma.state.outcome import gave_up_asking, waits, work_status
+from daruma.state.outcome import gave_up_asking, is_planned_anew, waits, work_status
+from daruma.state.plan import Plan
 from daruma.state.recovery import DONE
 from daruma.state.steps import Asking, Paying
 
-Onward = Literal["next", "completed", "unstructured", "failed"]
+Onward = Literal["next", "completed", "unstructured", "replan", "failed"]
 Recovered = Literal[
     "retried",
     "replanned",
@@ -52,7 +53,17 @@ def after_intake(state: State) -> Literal["planned", "direct", "refused"]:
 
 def after_plan(
     state: State,
-) -> Literal["proposed", "accepted", "unusable", "hopeless", "failed", "crowded", "spent"]:
+) -> Literal[
+    "looks",
+    "looked",
+    "proposed",
+    "accepted",
+    "unusable",
+    "hopeless",
+    "failed",
+    "crowded",
+    "spent",
+]:
     if state.overrun:
         return "spent"
     if state.crowded:
@@ -61,13 +72,20 @@ def after_plan(
         endings = ("plan_refused", "plan_rejected")
         overcome = state.failure.code not in endings and budget.can_recover(state)
         return "failed" if overcome else "hopeless"
-    if state.plan is None:
-        return "unusable"
+    if state.calls:
+        return "looks" if with_status(state.calls, "ready") else "looked"
+    if not _is_new(state.plan):
+        return "hopeless" if state.plan and budget.gave_up_planning(state) else "unusable"
     return "proposed" if state.task and state.task.review else "accepted"
 
 
+def _is_new(plan: Plan | None) -> bool:
+    """Whether a plan is one to be carried out, and none whose rest is to be planned anew."""
+    return plan is not None and phases.first_failed(plan) is None
+
+
 def after_spec_review(state: State) -> Literal["confirmed", "rejected", "parked"]:
-    if state.plan is None:
+    if state.plan is None or not _is_new(state.plan):
         return "rejected"
     return "parked" if state.plan.parked else "confirmed"
 
@@ -110,7 +128,8 @@ def after_main(
         return "crowded"
     if state.failure:
         overcome = budget.can_recover(state) and not gave_up_asking(state)
-        return "failed" if overcome else "fatal"
+        contradicted = state.failure.code == "plan_contradicted"
+        return "failed" if overcome and not contradicted else "fatal"
     if waits(state) and not is_open(state.calls):
         return "asked" if state.plan is None else "unclear"
     return _called(state) if state.calls else _said(state)
@@ -135,6 +154,11 @@ def after_gate(state: State) -> Literal["act", "gated", "answered", "blocked"]:
 def after_tool(_: object) -> Literal["answered"]:
     """Siblings route each for itself, so all of them must go the same way."""
     return "answered"
+
+
+def after_look(_: object) -> Literal["looked"]:
+    """Siblings go the same way here too."""
+    return "looked"
 
 
 def after_clarify(_: State) -> Literal["answered"]:
@@ -212,10 +236,11 @@ def after_structure(state: State) -> Literal["structured", "again", "failed", "s
     return "again" if _completed(state) == "unstructured" else "structured"
 
 
-def after_rollback(state: State) -> Literal["next", "failed"]:
+def after_rollback(state: State) -> Literal["next", "replan", "failed"]:
     if state.failure or state.plan is None:
         return "failed"
-    return "next" if _onward(state) == "next" else "failed"
+    onward = _onward(state)
+    return onward if onward in ("next", "replan") else "failed"
 
 
 def after_emergency(_: State) -> Literal["stated"]:
@@ -266,6 +291,9 @@ def _onward(state: State) -> Onward:
     plan = state.plan
     if plan is None or any(phase.outcome == "blocked" for phase in plan.phases):
         return "failed"
-    if phases.ready(plan):
+    anew = is_planned_anew(state)
+    if phases.ready(plan) and not (anew and phases.is_contradicted(plan)):
         return "next"
-    return "failed" if phases.first_failed(plan) else _completed(state)
+    if phases.first_failed(plan):
+        return "replan" if anew else "failed"
+    return _completed(state)

@@ -52,6 +52,7 @@ from daruma.tools.continuity import (
     note_question,
     offer_leaving_out,
 )
+from daruma.tools.planning import REVISE_PLAN, contradiction_in
 from daruma.tools.rollback import drift_note
 from daruma.tools.skills import SKILLS_LIST
 from daruma.tools.window import (
@@ -90,6 +91,8 @@ async def main(state: State, context: Context) -> Update:
     """
     if is_open(state.calls):
         return {}
+    if contradicted := contradiction_in(state, context.tools):
+        return {"failure": contradicted, "calls": ()}
     before, state = state.clarification, advance(state)
     changed = clarification_update(state) if state.clarification != before else Update()
     if asked_now := ask_for_missing(state, context):
@@ -105,10 +108,11 @@ async def _think(state: State, context: Context) -> Update:
         return out_of_steps(state, "main", context) or {"calls": ()}
     if spent := budget_exceeded(state, "main", context):
         return spent
+    planned = state.plan is not None and budget.replans_left(state) > 0
     offer = visible_tools(
         state.task,
         context,
-        hidden_tools(state),
+        hidden_tools(state) | ({REVISE_PLAN} if not planned else frozenset()),
         reading=has_shortened_results(state.messages),
         messages=state.messages,
     )

@@ -12,6 +12,7 @@ from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.messages import growing
 from daruma.state.mode import KEEP_WORKING
+from daruma.state.plan import replaced_plans
 from daruma.state.recovery import Recovered
 from daruma.state.steps import Audit, ContextCost, Grant, Step, StepKind
 from daruma.state.task import Limits
@@ -59,6 +60,8 @@ MAX_NO_PLANS = 2
 """Those of them that may come to no plan at all: it is asked for once more (MO-11)."""
 NO_PLAN = "no_plan"
 """The signature of a step whose answer was no plan."""
+GAVE_UP = "gave_up"
+"""That of the step with which planning anew ended without a plan: the old one's end stands."""
 
 
 Tally = Mapping[tuple[str, str | None, StepKind], int]
@@ -238,6 +241,30 @@ def _failed_plans(state: State) -> Iterator[Step]:
 def can_plan(state: State) -> bool:
     """Whether planning may be tried again."""
     return failed_plans(state) < MAX_FAILED_PLANS
+
+
+def can_look(state: State) -> bool:
+    """Whether the planner may look around once more for the plan at hand (PL-01a).
+
+    Not where a model refused the tools that it would look with.
+    """
+    looks, latest = 0, (step for step in latest_of_task(state) if step.kind in ("look", "plan"))
+    for step in takewhile(lambda step: step.kind == "look" or not step.ok, latest):
+        if step.kind == "look" and not step.ok:
+            return False
+        looks += step.kind == "look"
+    return looks < _limits(state).look
+
+
+def replans_left(state: State) -> int:
+    """Return how often what is left may still be planned anew: the plan tells how often it was."""
+    return max(0, _limits(state).replan - (len(replaced_plans(state.plan)) if state.plan else 0))
+
+
+def gave_up_planning(state: State) -> bool:
+    """Whether the last try to plan anew was given up: no other is made for this plan."""
+    last = next((step for step in latest_of_task(state) if step.kind == "plan"), None)
+    return last is not None and last.signature == GAVE_UP
 
 
 def _limits(state: State) -> Limits:

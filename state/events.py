@@ -160,6 +160,24 @@ class PlanRejected(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlanReplaced(Event):
+    """What is left is planned anew, ``why``; ``plan_proposed`` told the new plan just before."""
+
+    type: ClassVar[str] = "plan_replaced"
+    plan_id: str
+    new_plan_id: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TodoChanged(Event):
+    """The model's short list of its own steps, whole: each has a ``text`` and a ``status``."""
+
+    type: ClassVar[str] = "todo_changed"
+    items: tuple[dict[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Request:
     """A question to a person that opens; the run stops there (PL-04).
 

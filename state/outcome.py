@@ -21,6 +21,42 @@ from daruma.state.verification import LOST, Verification, excerpt
 
 # --- How the work of a phase, or of a task without phases, ended: a pure reading of the state.
 
+_AVOIDABLE: Final[frozenset[Code]] = frozenset(
+    {
+        "verification_failed",
+        "max_steps_exceeded",
+        "loop_detected",
+        "llm_failure",
+        "workspace_conflict",
+        "plan_contradicted",
+    }
+)
+"""What another plan may avoid. Not a model that is not heard, a bug, a spent budget, a no."""
+
+
+def is_planned_anew(state: State) -> bool:
+    """Whether what is left of the plan is planned anew, now that a phase has failed (PL-01b).
+
+    So it is once all phases that can run have ended, or at once where the plan is contradicted, as
+    long as ``budgets.replan`` lasts. A member's part is not its own to plan.
+    """
+    plan, task = state.plan, state.task
+    own = [phase for phase in plan.phases if phase.failure] if plan else []
+    if plan is None or task is None or task.expert is not None or state.failure or not own:
+        return False
+    if budget.replans_left(state) == 0 or budget.turn_is_over(state):
+        return False
+    if any(phase.outcome == "blocked" or not _avoidable(phase.failure) for phase in own):
+        return False
+    return not is_stopped(state) and overrun(replace(state, plan=None), "plan") is None
+
+
+def _avoidable(failure: Failure | None) -> bool:
+    if failure is None or failure.final or failure.unanswered:
+        return False
+    return failure.code in _AVOIDABLE
+
+
 LONGEST_ANSWER: Final = 4000
 """Characters of a phase's answer that are kept."""
 
@@ -217,7 +253,8 @@ def result_of(
 ) -> TaskResult:
     """Return the result of the task at hand; ``now`` is Unix time in seconds."""
     steps, completed = budget.of_task(state), status == "completed"
-    kinds: tuple[StepKind, ...] = get_args(StepKind)
+    looked = any(step.kind == "look" for step in steps)
+    kinds: tuple[StepKind, ...] = tuple(k for k in get_args(StepKind) if k != "look" or looked)
     seconds: dict[str, float] = {
         kind: sum(s.seconds for s in steps if s.kind == kind) for kind in kinds
     }
@@ -231,6 +268,7 @@ def result_of(
         error_message=state.error.to_error_message() if state.error else None,
         error_struct=state.error,
         phases=state.plan.phases if state.plan else (),
+        replaced=phases.replaced_plans(state.plan) if state.plan else (),
         verification=_verification(state),
         verifications=tuple(step.verification for step in steps if step.verification),
         budgets={kind: budget.count_steps(steps, kind) for kind in kinds},

@@ -7,7 +7,7 @@ from pydantic_core import to_jsonable_python
 from daruma.state.conversation import Clarification
 from daruma.state.emergency import EmergencyError
 from daruma.state.lessons import Lessons
-from daruma.state.plan import Phase
+from daruma.state.plan import Phase, Plan
 from daruma.state.record import record
 from daruma.state.recovery import Recovered
 from daruma.state.steps import Audit, ContextCost
@@ -67,7 +67,8 @@ class TaskResult:
     keep requests within the context. ``clarification`` is what a parked task asks the user for,
     None where it asks nothing. ``lessons`` is what it was given of what earlier tasks taught, None
     if nothing. ``structured`` is the answer in the structure that was asked for, of a task that is
-    completed: an instance of the class, or a dict.
+    completed: an instance of the class, or a dict. ``replaced`` are the plans that the one whose
+    ``phases`` these are took the place of, as they then stood, the oldest first (PL-01b).
     """
 
     task_id: str
@@ -91,6 +92,7 @@ class TaskResult:
     clarification: Clarification | None = None
     lessons: Lessons | None = None
     structured: Any = None
+    replaced: tuple[Plan, ...] = ()
     schema_version: int = 1
 
     @property
@@ -112,7 +114,7 @@ class TaskResult:
         printer.text("..." if cycle else str(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON-able values; of the last four fields and the error only what there is."""
+        """Return JSON-able values; of the last five fields and the error only what there is."""
         plain: dict[str, Any] = {
             "task_id": self.task_id,
             "status": self.status,
@@ -141,4 +143,6 @@ class TaskResult:
             plain["lessons"] = self.lessons.to_dict()
         if self.structured is not None:
             plain["structured"] = to_jsonable_python(self.structured, by_alias=True)
+        if self.replaced:
+            plain["replaced"] = [plan.to_dict() for plan in self.replaced]
         return plain

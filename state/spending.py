@@ -192,6 +192,7 @@ def with_shares(state: "State", tasks: Sequence[Task], phases: Sequence[str]) ->
                 taken=reserved_amounts(state, len(tasks), number),
                 taken_in_phase=_spent_before(state, phase),
                 when_spent="stop" if is_stopped(state) else task.limits.when_spent,
+                replan=budget.replans_left(state),
             ),
         )
         for number, (task, phase) in enumerate(zip(tasks, phases, strict=True))
@@ -293,6 +294,8 @@ def limits_of(settings: Settings, mode: Mode) -> Limits:
         spend_in_phase=_amounts(budgets.per_phase),
         when_spent=budgets.when_spent,
         ask=settings.fallback_chain.recovery.ask or False,
+        look=budgets.look,
+        replan=budgets.replan if settings.fallback_chain.enabled else 0,
     )
 
 

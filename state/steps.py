@@ -254,6 +254,7 @@ class Grant:
 
 StepKind = Literal[
     "plan",
+    "look",
     "think",
     "repair",
     "verify",
@@ -285,7 +286,8 @@ class Step:
     with what came before. A ``tool`` step is one call that was run, for the ``seconds``
     that it was at work. A ``pause`` step settled, by its ``grant``, what becomes of a budget that
     was spent. A ``structure`` step asked for the answer in another form. A ``verify`` step holds
-    what the checks said, so that all verifications of a task stay on record (VE-09).
+    what the checks said, so that all verifications of a task stay on record (VE-09). In a ``look``
+    step the planner called what reads; one that is not ``ok`` was refused for offering tools.
     """
 
     kind: StepKind

@@ -52,6 +52,7 @@ class Limits:
     ``spend`` bounds what the whole task takes in tokens, money and time, ``spend_in_phase`` what
     each phase does; ``when_spent`` says what becomes of it then (BU-04).
     ``ask`` has a person asked where steps ran out (RE-03a).
+    ``look`` bounds the planner's looks at each plan, ``replan`` how often the rest is planned anew.
     ``taken`` is what of them others have, and is not for this team member. None is nothing of it,
     and small: a task is written down with each of its calls.
     """
@@ -66,6 +67,8 @@ class Limits:
     spend_in_phase: Amounts | None = None
     when_spent: WhenSpent = "ask"
     ask: bool = False
+    look: int = 0
+    replan: int = 0
     taken: Amounts | None = None
     taken_in_phase: Amounts | None = None
     schema_version: int = 1

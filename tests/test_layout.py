@@ -65,9 +65,9 @@ FLOORS = {
         ("dates", "errors", "files", "text", "threads"),
         ("commands", "sandbox", "snapshots"),
         ("calls",),
-        ("assistant", "commands_tool", "editor_tool", "knowledge", "memory", "skills"),
+        ("assistant", "commands_tool", "editor_tool", "knowledge", "memory", "planning", "skills"),
         (
-            *("context", "hooks", "provider_messages"),
+            *("call_execution", "context", "hooks", "provider_messages"),
             *("response_format", "tokens", "window"),
             *("checks", "exit_codes", "reports", "rollback", "verification"),
             *("continuity", "evolution", "recovery", "team"),

@@ -16,7 +16,8 @@ from daruma.state import budget
 from daruma.state.budget import Details, record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import BudgetSpent, Event, unheard
-from daruma.state.messages import approved_definitions
+from daruma.state.messages import TODO, approved_definitions
+from daruma.state.mode import KEEP_WORKING
 from daruma.state.result import Structured, TaskResult
 from daruma.state.settings import Settings
 from daruma.state.spending import is_stopped, overrun
@@ -38,6 +39,7 @@ from daruma.tools.calls import (
 )
 from daruma.tools.files import EditHistory, Workspace, edit_folder
 from daruma.tools.hooks import NodeHooks
+from daruma.tools.planning import REVISE_PLAN
 from daruma.tools.response_format import ResponseFormat
 from daruma.tools.sandbox import Sandbox
 from daruma.tools.snapshots import Snapshots, Store, store_of
@@ -272,12 +274,16 @@ def visible_tools(
     settings = context.settings.tools
     if task is None or task.mode == "direct_chat":
         return VisibleTools(settings=settings)
+    planned = task.mode in KEEP_WORKING  # react without a workspace is a talk with tools beside
+    planning = {TODO} if planned or task.workspace is not None else set()
+    planning |= {REVISE_PLAN} if planned and task.limits.replan else set()
     shown = context.tools.shown(
         context.settings,
         frozenset(without),
         workspace=task.workspace is not None,
         store=context.store is not None,
         reading=reading,
+        planning=frozenset(planning),
     )
     now = context.local_now() if shown.dated else None
     unconfined = context.settings.sandbox.require == "none"

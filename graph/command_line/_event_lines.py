@@ -18,7 +18,7 @@ from daruma.graph.command_line._questions import (
     rolled_back_lines,
     savepoint_lines,
 )
-from daruma.graph.timeline import call_title, render_duration_if_any
+from daruma.graph.timeline import call_title, render_duration_if_any, todo_line
 from daruma.state.spending import format_amount
 
 # --- What was repaired or left out of an answer's calls, and what it took to get it, as lines.
@@ -362,6 +362,8 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "model_attempt_failed": attempt_lines,
     "plan_proposed": _plan,
     "plan_rejected": lambda event: [Line("bad", f"not a usable plan: {event['reason']}")],
+    "plan_replaced": lambda event: [Line("note", f"planned anew: {event['why']}")],
+    "todo_changed": lambda event: [Line("note", f"steps: {todo_line(event['items'])}")],
     "spec_review_completed": _decided("plan"),
     "approval_completed": _decided("call"),
     "clarification_resolved": _answered,

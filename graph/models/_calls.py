@@ -12,7 +12,7 @@ from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.constants import TAG_NOSTREAM
 
-from daruma.graph.models._faults import Fault, ModelUnavailable
+from daruma.graph.models._faults import Fault, ToolsUnavailable
 from daruma.graph.models._scripted import AnsweringModel, with_metadata
 from daruma.tools.calls import OriginalMethods, Tool
 from daruma.tools.context import Sampling
@@ -106,7 +106,7 @@ class ToolOfferingModel:
         messages: Sequence[BaseMessage],
         metadata: dict[str, Any],
     ) -> AIMessage:
-        """Ask the model once. Raises :class:`ModelUnavailable` for one that takes no tools."""
+        """Ask the model once. Raises :class:`ToolsUnavailable` for one that takes none."""
         bound = self._bound(model, tuple(tools))
         if not _is_plain(bound):
             shown = with_images(model, messages)
@@ -127,7 +127,7 @@ def _binding(model: BaseChatModel, tools: Sequence[Tool]) -> Bound:
     try:
         return model.bind_tools([tool.as_function() for tool in tools])
     except NotImplementedError as error:  # as LangChain's base class has it
-        raise ModelUnavailable(f"{type(model).__name__} takes no tools") from error
+        raise ToolsUnavailable(f"{type(model).__name__} takes no tools") from error
 
 
 def _is_plain(bound: Bound) -> TypeGuard[RunnableBinding[LanguageModelInput, AIMessage]]:

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, get_args
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from daruma.state.calls import ALLOWED_BY
+from daruma.state.messages import TODO
 from daruma.state.recovery import Recovered
 from daruma.state.spending import format_amount, usages_of
 from daruma.state.steps import Audit, ContextCost, Grant, Step, StepKind
@@ -71,8 +72,18 @@ def call_title(tool: str, args: Mapping[str, Any]) -> str:
         return f"$ {args.get('command', '')}"
     if tool == "str_replace_editor":
         return f"{args.get('command', 'edit')} {args.get('path', '')}".strip()
+    if tool == TODO and isinstance(args.get("items"), list):
+        return f"todo: {todo_line(args['items'])}"
     values = [_text(value) for value in args.values()]
     return " ".join([tool, *(text for text in values if len(text) <= 80 and "\n" not in text)])
+
+
+def todo_line(items: Sequence[Any]) -> str:
+    """Return how far a list of steps is: ``1 of 3 done, now: Write the test``."""
+    told = [each for each in items if isinstance(each, Mapping)]
+    done = sum(each.get("status") == "done" for each in told)
+    now = [str(each.get("text")) for each in told if each.get("status") == "in_progress"]
+    return f"{done} of {len(told)} done" + (f", now: {', '.join(now)}" if now else "")
 
 
 def arguments_text(args: Mapping[str, Any]) -> str:
@@ -253,6 +264,7 @@ def first_line(text: str) -> str:
 
 _NODES: dict[StepKind, str] = {
     "plan": "plan",
+    "look": "plan",
     "think": "main",
     "repair": "repair",
     "verify": "verify",
@@ -268,6 +280,7 @@ _NODES: dict[StepKind, str] = {
 }
 _KINDS: dict[StepKind, Kind] = {
     "plan": "plan",
+    "look": "plan",
     "verify": "check",
     "reflect": "reflection",
     "recover": "recovery",
@@ -279,6 +292,7 @@ _KINDS: dict[StepKind, Kind] = {
 _FAILED: dict[StepKind, str] = {
     "think": "no usable answer",
     "plan": "no usable plan",
+    "look": "the model takes no tools to look with",
     "reflect": "no reflection",
     "repair": "nothing repaired",
     "structure": "not in the structure that was asked for",
@@ -291,6 +305,7 @@ _DONE: dict[StepKind, str] = {
     "summarise": "history summarised",
     "verify": "verification passed",
     "plan": "a plan was made",
+    "look": "looked around",
     "think": "answered",
 }
 
@@ -303,6 +318,7 @@ def message_ids(steps: Sequence[Step]) -> Iterator[str]:
         numbered = {
             "think": f"answer:{number}",
             "plan": f"plan:{own + 1}",
+            "look": f"look:{own + 1}",
             "verify": f"verification:{number}",
             "reflect": f"reflection:{number}",
             "recover": f"recovery:{own}",

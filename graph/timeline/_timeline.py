@@ -33,6 +33,7 @@ from daruma.graph.timeline._moments import (
     request_moment,
     results_in,
     step_moment,
+    todo_line,
 )
 from daruma.graph.timeline._record import (
     Record,
@@ -42,11 +43,12 @@ from daruma.graph.timeline._record import (
     plan_title,
     question_moments,
     result_moment,
+    review_text,
     savepoint_moment,
     walk_moments,
 )
 from daruma.graph.timeline._walk import Visit, edges_walked, nodes_walked
-from daruma.state.messages import is_request, reasoning_of
+from daruma.state.messages import is_request, reasoning_of, todo_of
 from daruma.state.plan import Plan
 from daruma.state.result import NOT_CHECKED, TaskResult, headline_of
 from daruma.state.savepoint import Savepoint
@@ -66,7 +68,7 @@ class SaidAndDone:
         self._tasks = record.tasks
         self._results = results_in(record.state.messages)
         self._steps_at = [each.superstep.at for each in walked]
-        self._tools = [visit for visit in record.walk.path if visit.node == "tool"]
+        self._tools = [visit for visit in record.walk.path if visit.node in ("tool", "look")]
         self._began = [visit.at for visit in self._tools]
         self._timed = [step for step in record.state.steps if step.kind == "tool"]
         self._thought = [step.at for step in record.state.steps if step.kind == "think"]
@@ -110,7 +112,10 @@ class SaidAndDone:
                 yield replace(each, task=step.task_id, phase=phase, member=member)
         elif step.kind == "plan" and step.ok and (plan := self._during(step.at, "plan")):
             yield replace(
-                moment, title=plan_title(plan), detail=plan_text(plan.to_dict()["phases"])
+                moment,
+                title=plan_title(plan),
+                detail=plan_text(plan.to_dict()["phases"]),
+                note=f"planned anew: {plan.before.why}" if plan.before else moment.note,
             )
         elif isinstance(message, AIMessage):
             asked = replace(moment, title=moment.title if said else asked_for(message))
@@ -129,6 +134,7 @@ class SaidAndDone:
                 task=asked.task,
                 phase=asked.phase,
                 member=asked.member,
+                node="look" if asked.node == "plan" else call.node,
             )
             if call.ok is not None:  # else it has not run: it may wait for a person
                 took = self._took(name, asked.at) or ran
@@ -257,6 +263,7 @@ class Timeline:
     ``spent`` holds, by kind of step, how many the newest task or its phase has spent, and how many
     it may; likewise its tokens, usd and seconds, where they are limited. ``questions`` are open:
     each its ``id`` and ``value``. ``whole`` says that nothing of the path was thinned away.
+    ``todo`` is the model's list of its own steps, each with its ``text`` and ``status``.
     """
 
     thread: str
@@ -276,6 +283,7 @@ class Timeline:
     savepoints: tuple[Savepoint, ...] = ()
     questions: tuple[Mapping[str, Any], ...] = ()
     whole: bool = True
+    todo: tuple[Mapping[str, str], ...] = ()
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -297,7 +305,8 @@ class Timeline:
     def __str__(self) -> str:
         """Return it as text, a line for each moment."""
         head = f"thread {plain_line(self.thread)}: {self.headline}"
-        lines = [head, plain_line(self.goal), *(_text_line(each) for each in self.moments)]
+        steps = f"steps: {plain_line(todo_line(self.todo))}" if self.todo else ""
+        lines = [head, plain_line(self.goal), steps, *(_text_line(each) for each in self.moments)]
         return "\n".join(line for line in lines if line)
 
 
@@ -337,6 +346,7 @@ def timeline_of(
         plan=state.plan,
         result=state.result,
         savepoints=tuple(state.savepoints),
+        todo=tuple({"text": t, "status": s} for t, s in todo_of(state.messages, state.task_id)),
         questions=tuple({"id": each.id, "value": each.value} for each in snapshot.interrupts),
         whole=record.walk.whole,
     )
@@ -380,7 +390,8 @@ def render_card(shown: Timeline | TaskResult | Plan) -> str:
         return str(_template().run_card(shown, _styles(), SHOWN, _TEXT))
     if isinstance(shown, TaskResult):
         return str(_template().result_card(shown, _styles()))
-    text = plan_text([phase.to_dict() for phase in shown.phases])
+    told = shown.to_dict()
+    text = review_text(told | {"why": shown.before.why if shown.before else ""})
     return str(_template().plan_card(text, _styles(), _TEXT * 4))
 
 
@@ -437,6 +448,8 @@ def _facts(timeline: Timeline) -> Iterator[tuple[str, str]]:
         began = datetime.fromtimestamp(timeline.started_at).astimezone()
         yield "began", f"{began:%Y-%m-%d %H:%M:%S %Z}"
         yield "took", render_duration(timeline.updated_at - timeline.started_at)
+    if timeline.todo:
+        yield "steps", todo_line(timeline.todo)
     yield "tokens", f"{timeline.tokens:,}"
     if timeline.usd:
         yield "cost", f"${timeline.usd:.4f}"
@@ -476,7 +489,7 @@ _WAYS = {
 def _about(value: Mapping[str, Any]) -> str:
     """Return what a question is about, as text."""
     if value.get("type") == "spec_review_request":
-        return plan_text(value.get("phases", ()))
+        return review_text(value)
     if value.get("type") == "approval_request":
         return "\n".join(f"{a.get('shown')}\n  {a.get('reason')}" for a in value["approvals"])
     if value.get("type") == "recovery_request":

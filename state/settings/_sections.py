@@ -56,7 +56,7 @@ class Budgets(Spendable):
     preset: Literal["work", "frugal"] = Field(
         default="work",
         description="Defaults of the steps: work is 50, 4, 2 and max_steps 50; frugal is 7, 2, 1 "
-        "and 10, with verification.max_reinjections 0.",
+        "and 10, with look 3, replan 0 and verification.max_reinjections 0.",
     )
     think: int = Field(default=50, ge=1, description="Model calls of a phase, in modes that plan.")
     verify: int = Field(
@@ -69,6 +69,12 @@ class Budgets(Spendable):
     max_steps: int = Field(default=50, ge=1, description="Model calls of a task in react mode.")
     max_steps_per_turn: int | None = Field(
         default=None, ge=1, description="Model calls of any task."
+    )
+    look: int = Field(
+        default=8, ge=0, description="Times that the planner may look around before it plans."
+    )
+    replan: int = Field(
+        default=1, ge=0, description="Times that what is left of a task's plan is planned anew."
     )
     per_phase: Spendable = Field(
         default=Spendable(), description="Tokens, money and time of each phase."

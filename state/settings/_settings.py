@@ -32,6 +32,8 @@ PRESETS: Final[dict[str, dict[tuple[str, str], int]]] = {
         ("budgets", "verify"): 2,
         ("budgets", "reflect"): 1,
         ("budgets", "max_steps"): 10,
+        ("budgets", "look"): 3,
+        ("budgets", "replan"): 0,
         ("verification", "max_reinjections"): 0,
     },
 }

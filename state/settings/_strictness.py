@@ -62,6 +62,8 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "budgets.reflect": LOWER,
     "budgets.max_steps": LOWER,
     "budgets.max_steps_per_turn": LOWER,
+    "budgets.look": LOWER,
+    "budgets.replan": LOWER,
     "budgets.tokens": LOWER,
     "budgets.usd": LOWER,
     "budgets.seconds": LOWER,

@@ -201,6 +201,34 @@ CROWDED: dict[str, Any] = {
 """Outputs that are more than the context has room for."""
 
 
+STEPS = {"items": [{"text": "count", "status": "in_progress"}, {"text": "say so"}]}
+REPLANNED: dict[str, Any] = {
+    "plan": [
+        {"calls": [VIEW, LOOK]},
+        {
+            "json": {
+                "phases": [
+                    {"id": "a"},
+                    {"id": "b", "depends_on": ["a"], "rollback": "snapshot"},
+                    {"id": "c"},
+                ]
+            }
+        },
+        {"calls": [LOOK]},
+        {"json": {"phases": [{"id": "b", "depends_on": ["a"]}]}},
+    ],
+    "main": [
+        writing("right"),
+        {"say": "It is right."},
+        {"calls": [{"name": "todo", "args": STEPS}, {"name": "run_command", "args": COUNTING}]},
+        {"calls": [{"name": "revise_plan", "args": {"why": "There are two."}}]},
+        {"calls": [{"name": "run_command", "args": COUNTING}]},
+        {"say": "Counted."},
+    ],
+}
+"""The planner looks, a phase contradicts the plan and is rolled back, and the rest is made anew."""
+
+
 USED = {"usage": {"input": 100, "output": 10}}
 SPENT: dict[str, Any] = {
     "plan": [{"json": {"phases": [{"title": "Transfer"}]}, **USED}],
@@ -233,6 +261,7 @@ class Scene:
     window: int | None = None
     tokens: int | None = None
     form: dict[str, Any] | None = None
+    replan: int = 0
 
 
 _GAVE_UP = ("gave_up_after_reflections", "verification_failed")
@@ -249,6 +278,7 @@ SCENES = {
     "spent": Scene(SPENT, ("completed", None, "a"), check=None, tokens=150, form=SUM),
     "remembered": Scene(REMEMBERED, ("completed", None, "a"), check=None, mode="react"),
     "crowded": Scene(CROWDED, ("completed", None, "right"), check=None, mode="react", window=3300),
+    "replanned": Scene(REPLANNED, ("completed", None, "right"), replan=1),
     "team": Scene(TEAM, ("completed", None, "rightb"), check=None, mode="team_collab"),
 }
 """Together they pass through every node."""
@@ -287,7 +317,7 @@ def graph_over(pg: Postgres, name: str, folder: Path, point: int) -> Any:
         "tools": {"policy": {"run_command": scene.policy, "pay": "confirm"}},
         "fallback_chain": {"recovery": {"wait_seconds": 0}},
         "llm": {"context_window_tokens": scene.window},
-        "budgets": {"tokens": scene.tokens, "preset": "frugal"},
+        "budgets": {"tokens": scene.tokens, "preset": "frugal", "replan": scene.replan},
         "evolution": {"enabled": False},  # it writes beside the run, and would blur the points
     }
     model = ScriptedChatModel(script=scene.script)

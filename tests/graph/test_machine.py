@@ -36,6 +36,7 @@ from daruma.state.spending import AGAIN, spent_by_task
 NAMES = {
     "intake",
     "plan",
+    "look",
     "spec_review",
     "begin",
     "member",

@@ -65,6 +65,15 @@ def whisper(text: str) -> str:
 
 whisper.metadata = {"daruma": {"ask_for": {"text": "What should I whisper?"}}}
 
+
+@tool
+def peek(text: str) -> str:
+    """Look at it."""
+    return text
+
+
+peek.metadata = {"daruma": {"effect": "none"}}
+
 Table = Mapping[str, tuple[Router, dict[str, Target]]]
 PLANS: dict[str, list[dict[str, Any]]] = {
     "one": [{"id": "a", "expert": "tester"}],
@@ -102,7 +111,7 @@ PERSON: dict[str, dict[str, str]] = {
     "answers": {"decision": "instruct", "text": "Go on."},
 }
 ANSWER = {"answer": "Go on."}
-CALLING = ("loops", "works", "polls", "unknown", "misfits", "lacks")
+CALLING = ("loops", "works", "polls", "unknown", "misfits", "lacks", "contradicts")
 """A model that makes the same calls for ever, others each time, the same with other results; and
 calls that can not run, or lack what a person has to say."""
 REFUSED = '{"phases": [{"id": "a", "depends_on": ["a"]}]}'
@@ -138,6 +147,7 @@ class World:
     long: int = 0
     grants: int = 0
     granted: str = AGAIN
+    looks: int = 0
 
 
 class Walker:
@@ -150,7 +160,7 @@ class Walker:
         self.context = Context(
             settings=given_settings,
             ask=self.ask,
-            tools=a_registry([shout, whisper]),
+            tools=a_registry([shout, whisper, peek]),
             open_sandbox=open_best,
             now=lambda: 0.0,
             sleep=at_once,
@@ -195,9 +205,11 @@ class Walker:
     def bound(self) -> int:
         """How many nodes a task can pass: each model call leads to so many of them at most."""
         budgets, recoveries = self.settings.budgets, self.settings.fallback_chain.recovery
-        plans = (self.world.rejections + 1) * MAX_FAILED_PLANS + recoveries.max_retries + 1
+        made = self.world.rejections + 1 + budgets.replan
+        plans = made * (MAX_FAILED_PLANS + budgets.look) + recoveries.max_retries + 1
         think = max(budgets.think, budgets.max_steps)
-        phases = len(PLANS.get(self.world.plan, ())) if self.world.mode in KEEP_WORKING else 1
+        phases = len(PLANS.get(self.world.plan, ())) * (1 + budgets.replan)
+        phases = phases if self.world.mode in KEEP_WORKING else 1
         tools = self.settings.tools
         each = 6 + tools.name_repair_attempts + tools.call_repair_attempts
         each += 3 * MAX_VOIDED if self.world.gate == "approves what changes" else 0
@@ -224,7 +236,7 @@ class Walker:
         looks = at in {"intake", "plan"} and self.world.mode == "team_collab"
         return driven(function_of(at)(state, self.context), looks=looks)
 
-    async def ask(self, node: str, *_: Any, **__: Any) -> Answer:
+    async def ask(self, node: str, *_: Any, **options: Any) -> Answer:
         world = self.world
         said = {
             "plan": world.plan,
@@ -236,6 +248,9 @@ class Walker:
         }[node]
         if said == "fails":
             raise ModelFailed(self.words(), too_long=TooLong() if world.too_long else None)
+        looks = node == "plan" and options.get("tools")
+        if looks and (said == "looks" or self.path.count("plan") <= world.looks):
+            said = "peeks"
         message = spoken(said, self.number if said == "works" else "x")
         return Answer(message=message, usage=Usage(role="main", model="stub", input_tokens=10))
 
@@ -274,7 +289,8 @@ class Walker:
             return {"plan": replace(state.plan, parked=True)}
         if self.path.count("spec_review") > self.world.rejections:
             return {"plan": replace(state.plan, parked=False) if state.plan else None}
-        return {"plan": None, "messages": [HumanMessage("Plan anew.")]}
+        before = state.plan.before if state.plan else None
+        return {"plan": before, "messages": [HumanMessage("Plan anew.")]}
 
     def gate(self, state: State) -> Update:
         waiting, over = with_status(state.calls, "awaiting"), endless_changes(state.calls)
@@ -326,6 +342,14 @@ class Walker:
 
 
 def spoken(said: str, text: str = "x") -> AIMessage:
+    if said == "peeks":
+        return calling("peek", "shout", text=text)
+    if said == "contradicts":
+        return calling("revise_plan", why="It is not so.")
+    return answered(said, text)
+
+
+def answered(said: str, text: str) -> AIMessage:
     if said in PLANS:
         return AIMessage(str({"phases": PLANS[said]}).replace("'", '"'))
     if said in CALLING:
@@ -381,7 +405,8 @@ def applied(state: State, update: Update) -> State:
 WORLDS = st.builds(
     World,
     mode=st.sampled_from(MODES),
-    plan=st.sampled_from([*PLANS, "refused", "fails"]),
+    plan=st.sampled_from([*PLANS, "refused", "fails", "looks"]),
+    looks=st.integers(0, 5),
     main=st.sampled_from(["answers", *CALLING, "blank", "fails"]),
     repair=st.sampled_from([*REPAIRS, "blank", "fails"]),
     recovery=st.sampled_from([*ACTIONS, "blank", "fails"]),
@@ -421,6 +446,8 @@ SETTINGS = (
                     "max_steps": st.integers(1, 10),
                     "verify": st.integers(0, 3),
                     "reflect": st.integers(0, 2),
+                    "look": st.integers(0, 3),
+                    "replan": st.integers(0, 2),
                     "max_steps_per_turn": st.none() | st.integers(1, 8),
                     "tokens": st.none() | st.integers(1, 90),
                     "per_phase": st.fixed_dictionaries({"tokens": st.none() | st.integers(1, 60)}),
@@ -527,12 +554,30 @@ def test_walks_lead_through_compactions(world: World, window: int | None, times:
     assert len(state.result.context_cost) == walker.path.count("compress")
 
 
+@pytest.mark.parametrize(("replan", "plans"), [(0, 4), (1, 8), (2, 12)])
+@pytest.mark.parametrize("mode", ["plan_exec", "team_collab"])
+def test_walks_lead_through_looks_and_new_plans(mode: Mode, replan: int, plans: int) -> None:
+    """PL-01a, PL-01b: each plan is looked for three times; a contradicted one is made anew."""
+    given_settings = Settings.model_validate(
+        {"budgets": {"look": 3, "replan": replan}, "spec_review": {"enabled": False}}
+    )
+    walker = Walker(World(mode=mode, main="contradicts", looks=99), given_settings)
+
+    state = walker.walk()
+
+    assert state.result is not None
+    assert (state.result.status, walker.path.count("plan")) == ("failed", plans)
+    assert [len(state.result.replaced), state.result.budgets["look"]] == [replan, plans * 3 // 4]
+
+
 @pytest.mark.parametrize(
     ("broken", "outcome", "world"),
     [
         ("main", "answered", World(main="unknown")),
         ("recovery", "retried", World(main="fails")),
         ("plan", "unusable", World(mode="plan_exec", plan="refused")),
+        ("plan", "looked", World(mode="plan_exec", plan="looks")),
+        ("settle", "replan", World(mode="plan_exec", main="contradicts")),
         ("gate", "gated", World(main="works", gate="approves one")),
     ],
 )

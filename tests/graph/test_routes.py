@@ -21,6 +21,7 @@ from tests.parts import (
 
 from daruma.graph import routes
 from daruma.graph.machine import TABLE
+from daruma.state import budget
 from daruma.state.recovery import RecoveryAction
 from daruma.state.result import Structured
 from daruma.state.steps import Compaction, Crowded, Grant, Overrun, Paying
@@ -68,6 +69,15 @@ def ended(outcome: str, **changes: Any) -> Any:
     return a_phase("a", **given | reason | changes)
 
 
+RED_CHECKS, CONTRADICTED = a_failure("verification_failed"), a_failure("plan_contradicted")
+GAVE_UP = taken("plan", ok=False, signature=budget.GAVE_UP)
+
+
+def anew(*phases: Any, replan: int = 1, **task: Any) -> dict[str, Any]:
+    """A plan whose rest may be planned anew so often."""
+    return planned(*phases) | {"task": a_task("plan_exec", limits={"replan": replan}, **task)}
+
+
 RECOVERED: list[tuple[dict[str, Any], str]] = [
     ({}, "retried"),
     (FAILED, "exhausted"),
@@ -95,6 +105,14 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("plan", {}, "unusable"),
     ("plan", planned(a_phase("a"), task=a_task(review=True)), "proposed"),
     ("plan", planned(a_phase("a"), task=a_task(review=False)), "accepted"),
+    ("plan", {"calls": (a_call(), a_call("b", "failed"))}, "looks"),
+    ("plan", {"calls": (a_call("a", "failed"),)}, "looked"),
+    ("plan", planned(ended("failed"), calls=(a_call(),)), "looks"),
+    ("plan", planned(ended("failed")), "unusable"),
+    ("plan", planned(ended("failed"), steps=taken("plan", ok=False)), "unusable"),
+    ("plan", planned(ended("failed"), steps=GAVE_UP), "hopeless"),
+    ("look", {}, "looked"),
+    ("spec_review", planned(ended("failed")), "rejected"),
     ("spec_review", planned(a_phase("a")), "confirmed"),
     ("spec_review", {}, "rejected"),
     ("spec_review", {"plan": replace(a_plan(a_phase("a")), parked=True)}, "parked"),
@@ -106,6 +124,18 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("merge", planned(ended("completed")), "completed"),
     ("merge", planned(ended("completed")) | ASKED, "unstructured"),
     ("merge", planned(ended("failed")), "failed"),
+    ("merge", anew(ended("failed", failure=RED_CHECKS)), "replan"),
+    ("settle", anew(ended("failed", failure=RED_CHECKS)), "replan"),
+    ("settle", anew(ended("failed", failure=RED_CHECKS), a_phase("b")), "next"),
+    ("settle", anew(ended("failed", failure=CONTRADICTED), a_phase("b")), "replan"),
+    ("settle", anew(ended("failed", failure=CONTRADICTED), a_phase("b"), replan=0), "next"),
+    ("settle", anew(ended("failed", failure=RED_CHECKS), replan=0), "failed"),
+    ("settle", anew(ended("failed", failure=RED_CHECKS), expert="tester"), "failed"),
+    ("settle", anew(ended("failed", failure=a_failure("internal_error"))), "failed"),
+    ("settle", anew(ended("failed", failure=replace(a_failure(), final=True))), "failed"),
+    ("settle", anew(ended("failed", failure=replace(a_failure(), original_error="X"))), "failed"),
+    ("settle", anew(ended("blocked", failure=a_failure("approval_denied"))), "failed"),
+    ("rollback", anew(ended("failed", failure=RED_CHECKS)), "replan"),
     ("main", FAILED | {"calls": (a_call(),)}, "failed"),
     ("main", {"clarification": a_clarification()}, "asked"),
     ("main", planned(a_phase("a"), clarification=a_clarification()), "unclear"),

@@ -215,7 +215,7 @@ async def test_without_budget_no_model_is_asked() -> None:
         ({}, ["shout"]),
         (
             {"workspace": "/w"},
-            ["str_replace_editor", "search", "run_command", "run_tests", "shout"],
+            ["str_replace_editor", "search", "run_command", "run_tests", "shout", "todo"],
         ),
     ],
 )

@@ -254,7 +254,7 @@ def test_who_said_to_stop_is_not_asked_by_each_member() -> None:
 )
 def test_each_mode_has_its_limit_of_thinks(mode: Mode, think: int) -> None:
     """MO-01, MO-04 and BU-01 by default."""
-    assert limits_of(settings(), mode) == Limits(think=think, verify=4, reflect=2)
+    assert limits_of(settings(), mode) == Limits(think=think, verify=4, reflect=2, look=8, replan=1)
 
 
 @pytest.mark.parametrize(
