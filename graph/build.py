@@ -61,6 +61,7 @@ from daruma.tools.knowledge import KNOWLEDGE_TOOLS
 from daruma.tools.memory import MEMORY_TOOLS
 from daruma.tools.response_format import ResponseFormat
 from daruma.tools.skills import SKILL_TOOLS
+from daruma.tools.team import DELEGATE_TOOLS
 from daruma.tools.text import mask_keys
 from daruma.tools.verification import CHECK_TOOLS
 
@@ -267,6 +268,7 @@ SHIPPED_TOOLS: Final[tuple[Tool, ...]] = (
     *SKILL_TOOLS,
     *ASSISTANT_TOOLS,
     *KNOWLEDGE_TOOLS,
+    *DELEGATE_TOOLS,
 )
 """In the order that the model is shown them."""
 

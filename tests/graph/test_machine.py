@@ -40,6 +40,7 @@ NAMES = {
     "begin",
     "member",
     "merge",
+    "delegate",
     "main",
     "compress",
     "repair",
