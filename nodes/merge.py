@@ -131,9 +131,9 @@ async def _answer_calls(calls: Sequence[ToolTask], state: State, context: Contex
     ended, results, steps = dict[str, ToolTask](), list[AnyMessage](), list[Step]()
     for call in calls:
         report = reports[call.id]
-        text, ok = await _settle_help(report, call, state, context)
+        text, patch, ok = await _settle_help(report, call, state, context)
         ended[call.id] = set_status(call, "done" if ok else "failed")
-        results.append(tool_result(call, text, ok=ok, reference=report.reference))
+        results.append(tool_result(call, text, ok=ok, reference=report.reference or patch))
         context.emit(
             ToolCompleted(
                 call_id=call.id,
@@ -154,8 +154,11 @@ async def _answer_calls(calls: Sequence[ToolTask], state: State, context: Contex
 
 async def _settle_help(
     report: Report, call: ToolTask, state: State, context: Context
-) -> tuple[str, bool]:
-    """Merge a helper's work, if it is done; return its call's result, and whether all is well."""
+) -> tuple[str, str, bool]:
+    """Merge a helper's work, if it is done; return its call's result, and whether all is well.
+
+    Between them stands the id that work is kept under which did not come in.
+    """
     phase, joined, why, patch = report.phase, JoinOutcome(), "", ""
     try:
         if phase.outcome == "completed":
@@ -175,7 +178,7 @@ async def _settle_help(
     except (ToolError, DarumaError) as error:
         why = f"{why}; {error}" if why else str(error)
     await clear_away(state.task, call.message_id, call.id, context)
-    return describe_report(report, joined, why, patch), not why
+    return describe_report(report, joined, why, patch), patch, not why
 
 
 async def _merge_work(report: Report, state: State, context: Context) -> JoinOutcome:

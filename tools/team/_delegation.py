@@ -109,7 +109,7 @@ def describe_report(report: Report, joined: JoinOutcome, why: str = "", patch: s
     phase, spent = report.phase, spending(report.steps)
     who = f"The helper {phase.expert}" if phase.expert else "The helper"
     steps = sum(step.kind == "think" for step in report.steps)
-    amounts = [format_amount("steps", steps), format_amount("tokens", spent.tokens)]
+    amounts = ["1 step" if steps == 1 else f"{steps} steps", format_amount("tokens", spent.tokens)]
     amounts += [format_amount("usd", spent.usd)] if spent.usd else []
     parts = [f"Error: {who} has not done it: {why}" if why else f"{who} has done it.", phase.answer]
     if phase.verification:
