@@ -176,7 +176,7 @@ def test_an_expert_that_is_not_there_is_named_with_those_that_are(workspace: Pat
     assert run.unclosed == []
 
 
-def test_a_helper_that_writes_needs_files(workspace: Path) -> None:
+def test_a_helper_that_writes_needs_files() -> None:
     """PL-08: without a workspace there are none: the caller is told, and goes on."""
     run = Run(asking(writes("a"), helped("b"), b=[say("Thought.")]), **ON).ask()
 
