@@ -36,7 +36,7 @@ from daruma.graph.run import Machine
 from daruma.graph.scope import Contexts, RunScope
 from daruma.graph.storage import strict_saver
 from daruma.graph.sync import saver_on_any_loop
-from daruma.state.calls import Dispatch, set_status
+from daruma.state.calls import Dispatch, calls_to_run, set_status
 from daruma.state.channels import Input, Output, State, Update
 from daruma.state.emergency import emergency_of, words_of
 from daruma.state.errors import CutOff, DarumaError
@@ -47,6 +47,7 @@ from daruma.state.events import (
     MemberCompleted,
     RecoveryCompleted,
     TaskCompleted,
+    ToolCompleted,
 )
 from daruma.state.failure import Failure, bug_in
 from daruma.state.plan import Assignment, Report
@@ -101,7 +102,7 @@ def error_handler(settings: Settings) -> Handler:
         if not chain.enabled or isinstance(error.error, CutOff):
             raise ExitRun(scope.failures.exception_for(failure))
         update = mask_keys(_update(node, state, failure, chain))
-        for event in _closing(node, update):
+        for event in _closing(node, state, update):
             scope.emitter(runtime)(event)
         result = update.get("result")
         if result and scope.handing and isinstance(state, State):
@@ -113,8 +114,11 @@ def error_handler(settings: Settings) -> Handler:
     return handle
 
 
-def _closing(node: str, update: Update) -> Iterator[Event]:
+def _closing(node: str, state: State | Dispatch | Assignment, update: Update) -> Iterator[Event]:
     """Yield what closes events that nobody else would close (PL-04)."""
+    if node == "merge" and isinstance(state, State):  # with it the results of helpers' calls
+        for call in calls_to_run(state.calls, delegated=True):
+            yield ToolCompleted(call_id=call.id, tool=call.name, ok=False, seconds=0.0, output="")
     if node == "consult":
         yield RecoveryCompleted(strategy="give-up", carried="failed")
     if node == "pause":

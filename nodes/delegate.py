@@ -6,7 +6,7 @@ from daruma.state.calls import ToolTask, calls_to_run, set_status
 from daruma.state.channels import State, Update
 from daruma.state.errors import DarumaError
 from daruma.state.events import MemberStarted, ToolCompleted, ToolStarted
-from daruma.state.spending import delegations
+from daruma.state.spending import delegations, text_of
 from daruma.tools.calls import tool_result
 from daruma.tools.context import Context
 from daruma.tools.rollback import Written, write_savepoint
@@ -38,7 +38,7 @@ async def delegate(state: State, context: Context) -> Update:
 
 
 async def _refusals(state: State, calls: tuple[ToolTask, ...], context: Context) -> dict[str, str]:
-    """Return why calls can not be begun, by their ids: no such expert, no files to change."""
+    """Return why calls can not be begun, by their ids: no task, no such expert, no files."""
     found = dict[str, str]()
     for call, given in zip(calls, delegations(state, calls), strict=True):
         try:
@@ -47,11 +47,13 @@ async def _refusals(state: State, calls: tuple[ToolTask, ...], context: Context)
             found[call.id] = f"Error: {error}"
         if given.task.helps == "writes" and given.task.workspace is None:
             found[call.id] = "Error: the task has no workspace: a helper has no files to write"
+        if not given.task.goal.strip():
+            found[call.id] = "Error: the call does not say what to do: task"
     return found
 
 
 def _emit_started(call: ToolTask, state: State, context: Context, refused: str | None) -> None:
-    summary = " ".join(call.args["task"].split())[:80]
+    summary = " ".join(text_of(call, "task").split())[:80]
     context.emit(ToolStarted(call_id=call.id, tool=call.name, summary=summary))
     if refused:
         context.emit(
@@ -62,5 +64,5 @@ def _emit_started(call: ToolTask, state: State, context: Context, refused: str |
     if workspace and call.args.get("write"):
         thread = f"{context.files_of}\0{call.message_id}"
         workspace = str(worktree_folder(Path(workspace), thread, call.id))
-    expert = call.args.get("expert") or ""
-    context.emit(MemberStarted(phase_id=call.id, expert=expert, workspace=workspace))
+    started = MemberStarted(phase_id=call.id, expert=text_of(call, "expert"), workspace=workspace)
+    context.emit(started)

@@ -129,12 +129,13 @@ async def _answer_calls(calls: Sequence[ToolTask], state: State, context: Contex
     reports = {report.phase.id: report for report in state.reports}
     current = state.plan.current if state.plan else None
     ended, results, steps = dict[str, ToolTask](), list[AnyMessage](), list[Step]()
+    told = list[ToolCompleted]()
     for call in calls:
         report = reports[call.id]
         text, patch, ok = await _settle_help(report, call, state, context)
         ended[call.id] = set_status(call, "done" if ok else "failed")
         results.append(tool_result(call, text, ok=ok, reference=report.reference or patch))
-        context.emit(
+        told.append(
             ToolCompleted(
                 call_id=call.id,
                 tool=call.name,
@@ -144,6 +145,8 @@ async def _answer_calls(calls: Sequence[ToolTask], state: State, context: Contex
             )
         )
         steps += [replace(each, phase_id=current, helper=call.id) for each in report.steps]
+    for event in told:
+        context.emit(event)
     return {
         "calls": tuple(ended.get(call.id, call) for call in state.calls),
         "messages": results,

@@ -346,29 +346,34 @@ def delegations(state: "State", calls: Sequence[ToolTask]) -> list[Assignment]:
         Assignment(
             task=replace(
                 state.task,
-                goal=call.args["task"],
+                goal=text_of(call, "task"),
                 limits=limits,
                 verify=state.task.verify and bool(call.args.get("write")),
                 helps="writes" if call.args.get("write") else "reads",
             ),
             phase=Phase(
                 id=call.id,
-                title=call.args["task"].strip().partition("\n")[0][:80],
-                instructions=call.args["task"],
-                expert=call.args.get("expert"),
+                title=text_of(call, "task").strip().partition("\n")[0][:80],
+                instructions=text_of(call, "task"),
+                expert=text_of(call, "expert") or None,
                 status="running",
             ),
             plan_id=call.message_id,
             number=number,
             of=len(calls),
             snapshot=snapshots.get(savepoint_id(state.task.id, drawn, "phase")),
-            lessons=_lessons_for(state, call.args.get("expert")),
+            lessons=_lessons_for(state, text_of(call, "expert") or None),
             instructions=state.instructions,
         )
         for number, (call, limits) in enumerate(
             zip(calls, helper_limits(state, len(calls)), strict=True), 1
         )
     ]
+
+
+def text_of(call: ToolTask, name: str) -> str:
+    """Return an argument as text, whatever was given: calls may go unchecked (TL-07)."""
+    return str(call.args.get(name) or "")
 
 
 def describe_dependencies(plan: Plan, phase: Phase) -> str:

@@ -176,6 +176,17 @@ def test_an_expert_that_is_not_there_is_named_with_those_that_are(workspace: Pat
     assert run.unclosed == []
 
 
+def test_a_call_that_was_not_checked_still_has_to_say_what_to_do() -> None:
+    """PL-08, TL-07: with schemas unchecked, too."""
+    script = {"main": [calls(call("delegate", "a"), helped("b", expert="")), say()]}
+    script["main@b"] = [say("B.")]
+    run = Run(script, **ON, tools={"validate_schema": False}).ask()
+
+    assert "does not say what to do" in run.outputs["a"]
+    assert "B." in run.outputs["b"]
+    assert run.result.status == "completed"
+
+
 def test_a_helper_that_writes_needs_files() -> None:
     """PL-08: without a workspace there are none: the caller is told, and goes on."""
     run = Run(asking(writes("a"), helped("b"), b=[say("Thought.")]), **ON).ask()
