@@ -36,7 +36,7 @@ from daruma.graph.run import Machine
 from daruma.graph.scope import Contexts, RunScope
 from daruma.graph.storage import strict_saver
 from daruma.graph.sync import saver_on_any_loop
-from daruma.state.calls import Dispatch, set_status
+from daruma.state.calls import Dispatch, calls_to_run, set_status
 from daruma.state.channels import Input, Output, State, Update
 from daruma.state.emergency import emergency_of, words_of
 from daruma.state.errors import CutOff, DarumaError
@@ -47,6 +47,7 @@ from daruma.state.events import (
     MemberCompleted,
     RecoveryCompleted,
     TaskCompleted,
+    ToolCompleted,
 )
 from daruma.state.failure import Failure, bug_in
 from daruma.state.plan import Assignment, Report
@@ -62,6 +63,7 @@ from daruma.tools.memory import MEMORY_TOOLS
 from daruma.tools.planning import PLANNING_TOOLS
 from daruma.tools.response_format import ResponseFormat
 from daruma.tools.skills import SKILL_TOOLS
+from daruma.tools.team import DELEGATE_TOOLS
 from daruma.tools.text import mask_keys
 from daruma.tools.verification import CHECK_TOOLS
 
@@ -103,7 +105,7 @@ def error_handler(settings: Settings) -> Handler:
         if not chain.enabled or isinstance(error.error, CutOff):
             raise ExitRun(scope.failures.exception_for(failure))
         update = mask_keys(_update(node, state, failure, chain))
-        for event in _closing(node, update):
+        for event in _closing(node, state, update):
             scope.emitter(runtime)(event)
         result = update.get("result")
         if result and scope.handing and isinstance(state, State):
@@ -120,8 +122,11 @@ def _ends_as_before(node: str, state: State, error: object) -> bool:
     return node == "plan" and state.plan is not None and not isinstance(error, CutOff)
 
 
-def _closing(node: str, update: Update) -> Iterator[Event]:
+def _closing(node: str, state: State | Dispatch | Assignment, update: Update) -> Iterator[Event]:
     """Yield what closes events that nobody else would close (PL-04)."""
+    if node == "merge" and isinstance(state, State):  # with it the results of helpers' calls
+        for call in calls_to_run(state.calls, delegated=True):
+            yield ToolCompleted(call_id=call.id, tool=call.name, ok=False, seconds=0.0, output="")
     if node == "consult":
         yield RecoveryCompleted(strategy="give-up", carried="failed")
     if node == "pause":
@@ -276,6 +281,7 @@ SHIPPED_TOOLS: Final[tuple[Tool, ...]] = (
     *ASSISTANT_TOOLS,
     *KNOWLEDGE_TOOLS,
     *PLANNING_TOOLS,
+    *DELEGATE_TOOLS,
 )
 """In the order that the model is shown them."""
 

@@ -19,7 +19,7 @@ from typing import Any
 from langgraph.constants import END
 
 from daruma.graph import routes
-from daruma.state.calls import Dispatch, with_status
+from daruma.state.calls import Dispatch, calls_to_run
 from daruma.state.channels import State
 from daruma.state.spending import assignments
 from daruma.tools.editor_tool import candidate_paths
@@ -38,19 +38,15 @@ class Each:
 
 
 def ready_calls(state: State) -> list[object]:
-    """Return what the tool node is sent: one dispatch for each call that may run.
-
-    What needs nobody goes before what was approved, whose ground it may change (TL-02).
-    """
+    """Return what the tool node is sent: one dispatch for each call that may run."""
     if state.task is None:
         return []
     phase = state.plan.current if state.plan else None
-    ready = with_status(state.calls, "ready")
     return [
         Dispatch(
             task=state.task, call=call, shown=candidate_paths(call, state.messages), phase_id=phase
         )
-        for call in [each for each in ready if not each.approved] or ready
+        for call in calls_to_run(state.calls)
     ]
 
 
@@ -71,6 +67,7 @@ RECOVERED: dict[str, Target] = {
     "replanned": "plan",
     "rechecked": "verify",
     "act": EACH_TOOL,
+    "delegated": "delegate",
     "broken": "repair",
     "gated": "gate",
     "answered": "main",
@@ -113,12 +110,14 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
             "completed": "finish",
             "unstructured": "structure",
             "failed": "emergency",
+            "answered": "main",
         },
     ),
     "main": (
         routes.after_main,
         {
             "act": EACH_TOOL,
+            "delegated": "delegate",
             "broken": "repair",
             "gated": "gate",
             "answered": "main",
@@ -144,13 +143,26 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
     ),
     "repair": (
         routes.after_repair,
-        {"act": EACH_TOOL, "broken": "repair", "gated": "gate", "answered": "main"},
+        {
+            "act": EACH_TOOL,
+            "delegated": "delegate",
+            "broken": "repair",
+            "gated": "gate",
+            "answered": "main",
+        },
     ),
     "gate": (
         routes.after_gate,
-        {"act": EACH_TOOL, "gated": "gate", "answered": "main", "blocked": "settle"},
+        {
+            "act": EACH_TOOL,
+            "delegated": "delegate",
+            "gated": "gate",
+            "answered": "main",
+            "blocked": "settle",
+        },
     ),
     "tool": (routes.after_tool, {"answered": "main"}),
+    "delegate": (routes.after_delegate, {"shared": EACH_MEMBER, "answered": "main"}),
     "clarify": (routes.after_clarify, {"answered": "main"}),
     "verify": (
         routes.after_verify,
@@ -214,6 +226,7 @@ IN_A_PHASE = (
     "compress",
     "repair",
     "gate",
+    "delegate",
     "clarify",
     "verify",
     "reflect",
@@ -238,9 +251,10 @@ A tool's leads where its siblings go, so that all calls join.
 
 
 NOT_A_MEMBERS = (
-    *("intake", "plan", "look", "spec_review", "begin", "member", "merge", "structure"),
+    *("intake", "plan", "look", "spec_review", "begin", "structure"),
+    *("delegate", "member", "merge"),
 )
-"""What only the task itself goes through, not a member of its team."""
+"""What only the task itself goes through, not a member of its team, nor a helper."""
 
 
 def of_a_member() -> dict[str, tuple[Router, dict[str, Target]]]:

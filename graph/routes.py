@@ -8,7 +8,7 @@ from typing import Literal
 
 from daruma.state import budget
 from daruma.state import plan as phases
-from daruma.state.calls import is_open, with_status
+from daruma.state.calls import calls_to_run, is_open, with_status
 from daruma.state.channels import State
 from daruma.state.mode import KEEP_WORKING
 from daruma.state.outcome import gave_up_asking, is_planned_anew, waits, work_status
@@ -22,6 +22,7 @@ Recovered = Literal[
     "replanned",
     "rechecked",
     "act",
+    "delegated",
     "broken",
     "gated",
     "answered",
@@ -29,6 +30,7 @@ Recovered = Literal[
     "hopeless",
 ]
 
+OnTheirWay = Literal["act", "delegated", "gated", "answered"]
 Paid = Literal["answerable", "plannable", "reflectable", "checkable", "recoverable", "structurable"]
 _PAID: dict[Paying, Paid] = {
     "main": "answerable",
@@ -101,7 +103,9 @@ def after_member(_: object) -> Literal["reported"]:
     return "reported"
 
 
-def after_merge(state: State) -> Onward:
+def after_merge(state: State) -> Literal[Onward, "answered"]:
+    if any(call.delegated for call in state.calls):  # in a team no calls are the task's own
+        return "answered"
     return _onward(state) if state.plan else "failed"
 
 
@@ -109,6 +113,7 @@ def after_main(
     state: State,
 ) -> Literal[
     "act",
+    "delegated",
     "broken",
     "gated",
     "answered",
@@ -143,11 +148,11 @@ def after_compress(
     return _NOW[state.compaction.asked_by]
 
 
-def after_repair(state: State) -> Literal["act", "broken", "gated", "answered"]:
+def after_repair(state: State) -> Literal["broken", OnTheirWay]:
     return _called(state)
 
 
-def after_gate(state: State) -> Literal["act", "gated", "answered", "blocked"]:
+def after_gate(state: State) -> Literal["blocked", OnTheirWay]:
     return "blocked" if state.failure else _on_their_way(state)
 
 
@@ -159,6 +164,10 @@ def after_tool(_: object) -> Literal["answered"]:
 def after_look(_: object) -> Literal["looked"]:
     """Siblings go the same way here too."""
     return "looked"
+
+
+def after_delegate(state: State) -> Literal["shared", "answered"]:
+    return "shared" if calls_to_run(state.calls, delegated=True) else "answered"
 
 
 def after_clarify(_: State) -> Literal["answered"]:
@@ -276,14 +285,17 @@ def is_checked_next(state: State) -> bool:
     return state.task is not None and state.task.verify and budget.can_verify(state)
 
 
-def _called(state: State) -> Literal["act", "broken", "gated", "answered"]:
+def _called(state: State) -> Literal["broken", OnTheirWay]:
     return "broken" if with_status(state.calls, "repairable") else _on_their_way(state)
 
 
-def _on_their_way(state: State) -> Literal["act", "gated", "answered"]:
-    """Run what may run before a person is asked about the rest (TL-02)."""
-    if with_status(state.calls, "ready"):
-        return "act"
+def _on_their_way(state: State) -> OnTheirWay:
+    """Run what may run before a person is asked about the rest (TL-02); helpers come last.
+
+    They begin from what the calls beside theirs have left (PL-08).
+    """
+    if ready := with_status(state.calls, "ready"):
+        return "delegated" if all(call.delegated for call in ready) else "act"
     return "gated" if with_status(state.calls, "awaiting") else "answered"
 
 

@@ -216,7 +216,7 @@ def _read_answer(
 
 def _count_useless_answers(state: State) -> int:
     """Return how often the model was asked in a row for an answer, this time included."""
-    thoughts = [s for s in state.steps if s.task_id == state.task_id and s.kind == "think"]
+    thoughts = [s for s in budget.of_task(state) if s.kind == "think" and not s.helper]
     return 1 + sum(1 for _ in takewhile(lambda step: not step.ok, reversed(thoughts)))
 
 

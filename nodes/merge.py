@@ -1,21 +1,40 @@
-"""Bring together what team members did: into the plan, the record, and the workspace."""
+"""Bring together what members and helpers did: into the plan, the record, and the workspace."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AnyMessage
 
 from daruma.state import plan as phases
+from daruma.state.calls import ToolTask, calls_to_run, set_status
 from daruma.state.channels import State, Update
-from daruma.state.errors import DarumaError
-from daruma.state.events import MergeCompleted, PhaseCompleted, VerificationCompleted, phase_failed
+from daruma.state.errors import CutOff, DarumaError
+from daruma.state.events import (
+    MergeCompleted,
+    PhaseCompleted,
+    ToolCompleted,
+    VerificationCompleted,
+    phase_failed,
+)
 from daruma.state.failure import Failure
+from daruma.state.outcome import join_paths
 from daruma.state.plan import Phase, Plan, Report, with_conflicts, with_red_checks
 from daruma.state.savepoint import Savepoint
+from daruma.state.spending import spending
+from daruma.state.steps import Step
 from daruma.state.verification import Verification, excerpt
+from daruma.tools.calls import tool_result
 from daruma.tools.context import Context, begin_step
 from daruma.tools.errors import ToolError
 from daruma.tools.rollback import write_savepoint
-from daruma.tools.team import JoinOutcome, check_settled, clear_away, join_work
+from daruma.tools.team import (
+    JoinOutcome,
+    check_settled,
+    clear_away,
+    describe_report,
+    join_work,
+    patch_of,
+)
 from daruma.tools.threads import in_thread
 from daruma.tools.verification import run_all_checks, verification_completed
 
@@ -34,8 +53,11 @@ async def merge(state: State, context: Context) -> Update:
     """Close each phase as its member did; merge the work of those that completed theirs.
 
     Work in conflict stays out, and a phase that settles it comes into the plan. Where work of
-    several met without a conflict, the checks are run on the whole.
+    several met without a conflict, the checks are run on the whole. Calls that helpers carried out
+    get their results instead (PL-08).
     """
+    if calls := calls_to_run(state.calls, delegated=True):
+        return await _answer_calls(calls, state, context)
     if state.plan is None:
         raise LookupError("there is no plan to merge work into")
     order = [phase.id for phase in state.plan.phases]
@@ -96,6 +118,70 @@ async def _join_report(round_: Round, report: Report, state: State, context: Con
         savepoints=(*round_.savepoints, *written.savepoints),
         verification=phase.verification if failure is None else round_.verification,
     )
+
+
+async def _answer_calls(calls: Sequence[ToolTask], state: State, context: Context) -> Update:
+    """Answer what helpers carried out, each call with what came of it, in the order of the calls.
+
+    In that order their work is merged, all of a helper's or none: a conflict is an outcome that the
+    caller is told, with what was kept out. What they spent is the caller's, on record as theirs.
+    """
+    reports = {report.phase.id: report for report in state.reports}
+    current = state.plan.current if state.plan else None
+    ended, results, steps = dict[str, ToolTask](), list[AnyMessage](), list[Step]()
+    told = list[ToolCompleted]()
+    for call in calls:
+        report = reports[call.id]
+        text, patch, ok = await _settle_help(report, call, state, context)
+        ended[call.id] = set_status(call, "done" if ok else "failed")
+        results.append(tool_result(call, text, ok=ok, reference=report.reference or patch))
+        told.append(
+            ToolCompleted(
+                call_id=call.id,
+                tool=call.name,
+                ok=ok,
+                seconds=spending(report.steps).seconds,
+                output=text[:2000],
+            )
+        )
+        steps += [replace(each, phase_id=current, helper=call.id) for each in report.steps]
+    for event in told:
+        context.emit(event)
+    return {
+        "calls": tuple(ended.get(call.id, call) for call in state.calls),
+        "messages": results,
+        "steps": steps,
+        "reports": (),
+    }
+
+
+async def _settle_help(
+    report: Report, call: ToolTask, state: State, context: Context
+) -> tuple[str, str, bool]:
+    """Merge a helper's work, if it is done; return its call's result, and whether all is well.
+
+    Between them stands the id that work is kept under which did not come in.
+    """
+    phase, joined, why, patch = report.phase, JoinOutcome(), "", ""
+    try:
+        if phase.outcome == "completed":
+            joined = await _merge_work(report, state, context)
+            if joined.conflicts:
+                why = f"what it changed conflicts with other work in {join_paths(joined.conflicts)}"
+        else:
+            why = (
+                f"{phase.outcome}: {phase.failure.message if phase.failure else 'no reason given'}"
+            )
+        snapshots = context.snapshots(state.task.workspace if state.task else None)
+        if why and snapshots and report.drawn_from and report.snapshot:
+            kept = await in_thread(patch_of, snapshots, report.drawn_from, report.snapshot)
+            patch = await context.outputs.keep(kept) if kept else ""
+    except CutOff:  # nothing of it can be written down
+        raise
+    except (ToolError, DarumaError) as error:
+        why = f"{why}; {error}" if why else str(error)
+    await clear_away(state.task, call.message_id, call.id, context)
+    return describe_report(report, joined, why, patch), patch, not why
 
 
 async def _merge_work(report: Report, state: State, context: Context) -> JoinOutcome:

@@ -25,7 +25,8 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 class Event:
     """The base of all events; ``type`` is the name that observers see.
 
-    ``member`` is the id of the phase whose team member it comes from; empty for the task's own.
+    ``member`` is the id of the phase whose team member it comes from, or of the call that a helper
+    carries out; empty for the task's own.
     """
 
     type: ClassVar[str]
@@ -388,7 +389,7 @@ class ContextCompacted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class MemberStarted(Event):
-    """A team member takes up a phase, in a worktree of its own where there is a workspace."""
+    """A member takes up a phase, or a helper a call: in a worktree of its own if it may write."""
 
     type: ClassVar[str] = "member_started"
     phase_id: str
@@ -408,7 +409,7 @@ class MemberCompleted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class MergeCompleted(Event):
-    """A member's work came into the workspace, but for files in conflict: then none of it did."""
+    """A member's or a helper's work came in, but for files in conflict: then none of it did."""
 
     type: ClassVar[str] = "merge_completed"
     phase_id: str

@@ -45,7 +45,8 @@ MEANINGS: Final[dict[str, str]] = {
     "kind": "approval, budget, clarification, doubt, plan, recovery or rollback.",
     "items": "The steps in order: text, and status (pending, in_progress or done).",
     "left": "Paths that are not as they were, relative to the workspace.",
-    "member": "Id of the phase whose team member it comes from; absent for the task's own.",
+    "member": "Id of the phase whose member it comes from, or of the call that a helper has; "
+    "absent for the task's own.",
     "measure": "What the budget is of: tokens, usd or seconds.",
     "message": "The failure, in one line.",
     "missing_fields": "Names of the arguments that the call lacks.",
@@ -123,7 +124,8 @@ MEANINGS: Final[dict[str, str]] = {
     "spec_review_completed.decision": "confirm, reject, edit or timeout.",
     "task_completed.checked": "What its checks said: passed, failed, or none if none did.",
     "task_completed.headline": "The status as people read it, as in completed, not checked.",
-    "member_started.workspace": "Path of the member's worktree; null if the task has no workspace.",
+    "member_started.workspace": "Path of the member's worktree, or of where a helper reads; null "
+    "if the task has no workspace.",
     "verification_completed.passed": "Whether all checks were green; null: nothing was checked.",
     "verification_completed.outcome": "passed, failed, or none: nothing was checked.",
     "task_completed.status": "How the task ended: state/task.py; only completed is success.",

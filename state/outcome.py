@@ -311,7 +311,7 @@ def _of_workspace(state: State) -> tuple[str, ...]:
 
 def _of_budget(steps: list[Step]) -> tuple[str, ...]:
     """Say what was granted, where work stopped as limits were spent, and what is estimated."""
-    grants = [step.grant for step in steps if step.grant]
+    grants = [step.grant for step in steps if step.grant and not step.helper]
     measures: tuple[Measure, ...] = get_args(Measure)
     more = {m: sum(each.more.of(m) or 0.0 for each in grants) for m in measures}
     notes = [f"granted beyond its budget: {format_amount(m, more[m])}" for m in measures if more[m]]

@@ -430,7 +430,8 @@ class Report:
     """What became of a phase. ``phase`` is closed, ``steps`` are those that its member spent.
 
     ``snapshot`` is the state that the member left its worktree in, ``drawn_from`` the one that it
-    was made from; None where there is no workspace.
+    was made from; None where there is no workspace. ``reference`` is the id that a helper's whole
+    answer is kept under, if the phase has but its ends.
     """
 
     phase: Phase
@@ -438,6 +439,7 @@ class Report:
     snapshot: str | None = None
     drawn_from: str | None = None
     notes: tuple[str, ...] = ()
+    reference: str = ""
     schema_version: int = 1
 
 

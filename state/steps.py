@@ -285,7 +285,8 @@ class Step:
     step is one model call that was made for it. An ``intake`` step asked whether a message goes on
     with what came before. A ``tool`` step is one call that was run, for the ``seconds``
     that it was at work. A ``pause`` step settled, by its ``grant``, what becomes of a budget that
-    was spent. A ``structure`` step asked for the answer in another form. A ``verify`` step holds
+    was spent. ``helper`` is the id of the call that a helper took the step for (PL-08), empty for
+    any other. A ``structure`` step asked for the answer in another form. A ``verify`` step holds
     what the checks said, so that all verifications of a task stay on record (VE-09). In a ``look``
     step the planner called what reads; one that is not ``ok`` was refused for offering tools.
     """
@@ -306,6 +307,7 @@ class Step:
     context_cost: ContextCost | None = None
     grant: Grant | None = None
     verification: Verification | None = None
+    helper: str = ""
     schema_version: int = 1
 
 

@@ -84,7 +84,8 @@ class Task:
     own history says, whatever the settings are by then. ``expert`` names the team member whose task
     this is, ``role`` is what that one is told of its part. ``request`` is the id of the message
     that asked for it. ``memory_owner`` says whose memories it works with, ``experience_owner``
-    whose experience; ``skills`` whether there were skills to be listed when it began.
+    whose experience; ``skills`` whether there were skills to be listed when it began. ``helps``
+    says of a helper's (PL-08) whether it may change files.
     """
 
     id: str
@@ -103,4 +104,5 @@ class Task:
     review: bool = False
     started_at: float = 0.0
     request: str = ""
+    helps: Literal["", "reads", "writes"] = ""
     schema_version: int = 1

@@ -60,6 +60,7 @@ CLAIMS: Mapping[str, tuple[str, ...]] = {
     "05_team_and_rollback": (
         "'price', 'completed', .*?'price-merge', 'completed'",
         r"-bread   1\n-cake    3\n\+rye     2\n\+cake    4\n",
+        r"The helper has done it.\nThree.\nSpent: 2 steps, .* merged: tea.md\nSpent: 2 steps",
         r"'gave_up_after_reflections', \[\('tea', 'completed'\), \('mess', 'failed'\)\]",
         r"\['hours.txt', 'menu.txt'\]",
         r"\+tea     2\n\+cake    4\n",

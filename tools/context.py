@@ -317,7 +317,7 @@ def out_of_steps(state: State, node: Literal["main", "verify"], context: Context
     wanted = state.task is not None and state.task.limits.ask and context.can_ask
     if not wanted or is_stopped(state) or is_stopped(state, steps=True):
         return None
-    spent = budget.in_phase(state, "think" if node == "main" else "verify")
+    spent = budget.thinks(state) if node == "main" else budget.in_phase(state, "verify")
     scope: Scope = "phase" if state.plan else "task"
     over = Overrun(node=node, scope=scope, measure="steps", spent=spent, limit=spent)
     return _told(over, context)

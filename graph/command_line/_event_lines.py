@@ -210,15 +210,14 @@ def completed_lines(event: Event) -> list[Line]:
 
 def taken_up_lines(event: Event) -> list[Line]:
     """Tell who takes up a phase, and where."""
-    return [
-        Line("head", f"{event['expert']} takes up {event['phase_id']}", event["workspace"] or "")
-    ]
+    who = event["expert"] or "a helper"
+    return [Line("head", f"{who} takes up {event['phase_id']}", event["workspace"] or "")]
 
 
 def ended_lines(event: Event) -> list[Line]:
     """Tell how a member's work ended."""
     done = event["outcome"] == "completed"
-    ended = f"{event['expert']} has ended {event['phase_id']}: {event['outcome']}"
+    ended = f"{event['expert'] or 'the helper'} has ended {event['phase_id']}: {event['outcome']}"
     return [Line("ok" if done else "bad", ended)]
 
 

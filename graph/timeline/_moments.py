@@ -314,6 +314,9 @@ def message_ids(steps: Sequence[Step]) -> Iterator[str]:
     """Yield for each step the id of the message that it left in the history, if it left one."""
     of_thread, of_task = Counter[str](), Counter[tuple[str, str]]()
     for step in steps:
+        if step.helper:  # its message is in a history of its own
+            yield ""
+            continue
         number, own = of_thread[step.kind], of_task[step.task_id, step.kind]
         numbered = {
             "think": f"answer:{number}",

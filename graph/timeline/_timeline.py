@@ -70,8 +70,9 @@ class SaidAndDone:
         self._steps_at = [each.superstep.at for each in walked]
         self._tools = [visit for visit in record.walk.path if visit.node in ("tool", "look")]
         self._began = [visit.at for visit in self._tools]
-        self._timed = [step for step in record.state.steps if step.kind == "tool"]
-        self._thought = [step.at for step in record.state.steps if step.kind == "think"]
+        own = [step for step in record.state.steps if not step.helper]
+        self._timed = [step for step in own if step.kind == "tool"]
+        self._thought = [step.at for step in own if step.kind == "think"]
 
     def moments(self) -> Iterator[Moment]:
         """Yield them in the order of the record."""
@@ -100,9 +101,9 @@ class SaidAndDone:
             yield Moment(kind="note", title=first_line(message.text), detail=message.text)
 
     def _step(self, step: Step, message: AnyMessage | None = None) -> Iterator[Moment]:
-        if step.kind == "tool" or (step.task_id, step.phase_id) in self._elsewhere:
+        if step.kind == "tool" or (step.task_id, step.helper or step.phase_id) in self._elsewhere:
             return  # a call stands with the answer that asked for it
-        member = self._record.member
+        member = self._record.member or step.helper
         said = message.text if message else ""
         thought = reasoning_of(message) if isinstance(message, AIMessage) else ""
         moment = replace(step_moment(step, said), member=member, reasoning=thought)

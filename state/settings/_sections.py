@@ -371,6 +371,10 @@ class Team(Section):
         description="Folders with templates of one's own, NAME.yaml; they go before built-in ones.",
     )
     max_parallel: int = Field(default=4, ge=1, description="Members that work at the same time.")
+    delegate: bool = Field(
+        default=False,
+        description="Offer the tool `delegate`, which has helpers carry out parts of the work.",
+    )
 
 
 # --- Telling somebody that a thread begins to wait.

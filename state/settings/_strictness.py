@@ -84,6 +84,7 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "team.template": FREE,
     "team.folders": TRUST,
     "team.max_parallel": LOWER,
+    "team.delegate": (True, False),
     "tools.normalize_names": TRUST,
     "tools.name_aliases": TRUST,
     "tools.name_repair_attempts": LOWER,

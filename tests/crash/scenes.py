@@ -200,6 +200,29 @@ CROWDED: dict[str, Any] = {
 }
 """Outputs that are more than the context has room for."""
 
+DELEGATED: dict[str, Any] = {
+    "main": [
+        {
+            "calls": [
+                {"name": "delegate", "args": {"task": "Look around."}, "id": "look"},
+                {"name": "delegate", "args": {"task": "Count.", "write": True}, "id": "count"},
+                {"name": "delegate", "args": {"task": "Mend it.", "write": True}, "id": "mend"},
+                {"name": "run_command", "args": COUNTING, "id": "first"},
+            ]
+        },
+        {"calls": [{"name": "run_command", "args": COUNTING, "id": "last"}]},
+        {"say": "All counted."},
+    ],
+    "main@look": [{"calls": [VIEW, LOOK]}, {"say": "There is an a."}],
+    "main@count": [
+        {"calls": [{"name": "run_command", "args": COUNTING}]},
+        {"calls": [{"name": "pay", "args": {"amount": 5}}]},
+        writing("right"),
+        {"say": "Counted, and paid for."},
+    ],
+    "main@mend": [writing("wrong"), {"say": "Mended."}],
+}
+"""Three helpers at once: one that reads, one that adds to files and pays, one that conflicts."""
 
 STEPS = {"items": [{"text": "count", "status": "in_progress"}, {"text": "say so"}]}
 REPLANNED: dict[str, Any] = {
@@ -262,6 +285,7 @@ class Scene:
     tokens: int | None = None
     form: dict[str, Any] | None = None
     replan: int = 0
+    delegate: bool = False
 
 
 _GAVE_UP = ("gave_up_after_reflections", "verification_failed")
@@ -280,6 +304,9 @@ SCENES = {
     "crowded": Scene(CROWDED, ("completed", None, "right"), check=None, mode="react", window=3300),
     "replanned": Scene(REPLANNED, ("completed", None, "right"), replan=1),
     "team": Scene(TEAM, ("completed", None, "rightb"), check=None, mode="team_collab"),
+    "delegated": Scene(
+        DELEGATED, ("completed", None, "right"), check=None, mode="react", delegate=True
+    ),
 }
 """Together they pass through every node."""
 
@@ -317,7 +344,9 @@ def graph_over(pg: Postgres, name: str, folder: Path, point: int) -> Any:
         "tools": {"policy": {"run_command": scene.policy, "pay": "confirm"}},
         "fallback_chain": {"recovery": {"wait_seconds": 0}},
         "llm": {"context_window_tokens": scene.window},
-        "budgets": {"tokens": scene.tokens, "preset": "frugal", "replan": scene.replan},
+        "budgets": {"tokens": scene.tokens, "preset": "frugal", "replan": scene.replan}
+        | ({"max_steps": 30} if scene.delegate else {}),
+        "team": {"delegate": scene.delegate},
         "evolution": {"enabled": False},  # it writes beside the run, and would blur the points
     }
     model = ScriptedChatModel(script=scene.script)

@@ -41,6 +41,7 @@ NAMES = {
     "begin",
     "member",
     "merge",
+    "delegate",
     "main",
     "compress",
     "repair",

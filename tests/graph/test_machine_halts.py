@@ -55,6 +55,7 @@ from daruma.tools.calls._approvals import MAX_VOIDED, endless_changes
 from daruma.tools.context import Answer, Context
 from daruma.tools.recovery import apply_reply, question_of
 from daruma.tools.sandbox import open_best
+from daruma.tools.team import settings_of
 
 
 @tool
@@ -270,7 +271,8 @@ class Walker:
 
     def member(self, assignment: Any) -> Report:
         """The member's own walk, from a phase that was begun for it."""
-        inner = Walker(replace(self.world, mode="team_collab"), self.settings, of_a_member())
+        given = settings_of(None, self.settings)
+        inner = Walker(replace(self.world, mode="team_collab"), given, of_a_member())
         start = build_member_state(assignment, None, None)
         ended = inner.walked(start, MEMBER_ENTRY)
         closed = ended.plan.phase(assignment.phase.id) if ended.plan else None
@@ -355,6 +357,9 @@ def answered(said: str, text: str) -> AIMessage:
     if said in CALLING:
         name = {"unknown": "nope", "lacks": "whisper"}.get(said, "shout")
         return calling(name, name, **({} if said in {"misfits", "lacks"} else {"text": text}))
+    if said == "delegates":
+        asked = [{"name": "delegate", "args": {"task": text}, "id": id_} for id_ in ("c1", "c2")]
+        return AIMessage("", tool_calls=asked)
     if said in ACTIONS:
         return AIMessage(json.dumps(ACTIONS[said]))
     if said in REPAIRS:
@@ -407,7 +412,7 @@ WORLDS = st.builds(
     mode=st.sampled_from(MODES),
     plan=st.sampled_from([*PLANS, "refused", "fails", "looks"]),
     looks=st.integers(0, 5),
-    main=st.sampled_from(["answers", *CALLING, "blank", "fails"]),
+    main=st.sampled_from(["answers", *CALLING, "delegates", "blank", "fails"]),
     repair=st.sampled_from([*REPAIRS, "blank", "fails"]),
     recovery=st.sampled_from([*ACTIONS, "blank", "fails"]),
     consult=st.sampled_from(list(PERSON)),
@@ -469,6 +474,7 @@ SETTINGS = (
                 }
             ),
             "spec_review": st.fixed_dictionaries({"enabled": st.booleans()}),
+            "team": st.just({"delegate": True}),
             "tools": st.fixed_dictionaries(
                 {
                     "policy": st.sampled_from([{}, {"shout": "confirm"}]),
@@ -494,7 +500,8 @@ def test_every_walk_ends_with_a_result(world: World, given_settings: Settings) -
     assert illegal(state.messages) == []
     assert state.task is not None
     assert is_within_its_quotas(state, given_settings)
-    assert is_within_its_tokens(state, given_settings, calls=4 if state.plan else 1)
+    at_once = 2 if world.main == "delegates" else 1
+    assert is_within_its_tokens(state, given_settings, calls=4 if state.plan else at_once)
 
 
 def is_within_its_quotas(state: State, given_settings: Settings) -> bool:
@@ -568,6 +575,19 @@ def test_walks_lead_through_looks_and_new_plans(mode: Mode, replan: int, plans: 
     assert state.result is not None
     assert (state.result.status, walker.path.count("plan")) == ("failed", plans)
     assert [len(state.result.replaced), state.result.budgets["look"]] == [replan, plans * 3 // 4]
+
+
+@pytest.mark.parametrize("mode", ["react", "plan_exec"])
+def test_walks_lead_through_helpers(mode: Mode) -> None:
+    """PL-08: the property above has them; a loop of helpers is one like any other."""
+    walker = Walker(
+        World(mode=mode, main="delegates"), Settings.model_validate({"team": {"delegate": True}})
+    )
+
+    state = walker.walk()
+
+    assert walker.path.count("delegate") == walker.path.count("merge") > 1
+    assert {step.helper for step in state.steps} == {"", "c1", "c2"}
 
 
 @pytest.mark.parametrize(

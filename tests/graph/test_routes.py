@@ -22,6 +22,7 @@ from tests.parts import (
 from daruma.graph import routes
 from daruma.graph.machine import TABLE
 from daruma.state import budget
+from daruma.state.calls import set_status
 from daruma.state.recovery import RecoveryAction
 from daruma.state.result import Structured
 from daruma.state.steps import Compaction, Crowded, Grant, Overrun, Paying
@@ -49,6 +50,7 @@ UNRECOVERED: dict[str, Any] = FAILED | {"task": a_task(limits={"recoveries": 0})
 ASKED: dict[str, Any] = {"structured": Structured(schema={})}
 SHAPED: dict[str, Any] = {"structured": Structured(schema={}, value={})}
 AT_PLAN: dict[str, Any] = {"origin": a_failure(node="plan")}
+DELEGATED = replace(a_call("d"), delegated=True)
 
 
 def limited(**limits: int) -> dict[str, Any]:
@@ -136,6 +138,15 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("settle", anew(ended("failed", failure=replace(a_failure(), original_error="X"))), "failed"),
     ("settle", anew(ended("blocked", failure=a_failure("approval_denied"))), "failed"),
     ("rollback", anew(ended("failed", failure=RED_CHECKS)), "replan"),
+    ("merge", {"calls": (set_status(DELEGATED, "done"),)}, "answered"),
+    ("merge", planned(a_phase("a"), calls=(set_status(DELEGATED, "failed"),)), "answered"),
+    ("delegate", {"calls": (DELEGATED, a_call("b", "awaiting"))}, "shared"),
+    ("delegate", {"calls": (set_status(DELEGATED, "failed"), a_call("b", "awaiting"))}, "answered"),
+    ("main", {"calls": (DELEGATED, a_call("b"))}, "act"),
+    *(
+        (node, {"calls": (DELEGATED, a_call("b", "awaiting"))}, "delegated")
+        for node in ("main", "repair", "gate", "recovery", "consult")
+    ),
     ("main", FAILED | {"calls": (a_call(),)}, "failed"),
     ("main", {"clarification": a_clarification()}, "asked"),
     ("main", planned(a_phase("a"), clarification=a_clarification()), "unclear"),

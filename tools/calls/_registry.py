@@ -29,6 +29,8 @@ def usable_tool_sets(settings: Settings, *, workspace: bool, store: bool) -> fro
         there.add("workspace")
     if settings.skills.folders:
         there.add("skills")
+    if settings.team.delegate:
+        there.add("team")
     if store:
         there.update(settings.tools.toolsets)
         if settings.memory.enabled:

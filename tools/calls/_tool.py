@@ -119,7 +119,7 @@ def _moments(
 Effect = Literal["none", "workspace", "external"]
 """What running a tool changes: nothing, files of the workspace, or the world outside."""
 
-Toolset = Literal["workspace", "memory", "skills", "assistant", "knowledge", "planning"]
+Toolset = Literal["workspace", "memory", "skills", "assistant", "knowledge", "planning", "team"]
 """What a tool that ships belongs to; each is shown where it can be used, or is asked for."""
 
 Origin = Literal["builtin", "application", "mcp"]

@@ -417,7 +417,8 @@ def weight_of(draft: Draft, state: State, context: Context) -> Weight:
 def factor_of(state: State) -> float:
     """Return how much more than we a provider counted when it was last asked: 1 to 2."""
     for step in reversed(state.steps):
-        if step.counted and step.usage and not step.usage.estimated and step.usage.input_tokens:
+        told = step.usage and not step.usage.estimated and not step.helper
+        if step.counted and told and step.usage and step.usage.input_tokens:
             return min(max(1.0, step.usage.input_tokens / step.counted), MOST_FACTOR)
     return 1.0
 
