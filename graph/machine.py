@@ -179,6 +179,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
         routes.after_settle,
         {
             "next": "begin",
+            "steered": "main",
             "undone": "rollback",
             "completed": "finish",
             "unstructured": "structure",
@@ -194,7 +195,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
         {"next": "begin", "failed": "emergency"},
     ),
     "emergency": (routes.after_emergency, {"stated": "finish"}),
-    "finish": (routes.after_finish, {"ended": END, "held": "hold"}),
+    "finish": (routes.after_finish, {"ended": END, "held": "hold", "steered": "main"}),
     "hold": (routes.after_hold, {"again": "rollback", "next": "begin", "failed": "emergency"}),
 }
 

@@ -94,6 +94,7 @@ Code = Literal[
     "plan_rejected",
     "bad_request",
     "structured_output_invalid",
+    "stopped",
 ]
 
 
