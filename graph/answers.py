@@ -19,6 +19,7 @@ from daruma.graph.storage import replies_of, steering_of
 from daruma.state.interrupts import AnsweredAlready
 from daruma.state.messages import is_request
 from daruma.state.steering import SteeringMessage
+from daruma.state.task import Task
 from daruma.state.text import is_blank, storable_text
 from daruma.tools.text import mask_keys
 
@@ -126,7 +127,7 @@ def answered_already(ids: Collection[str], thread_id: str) -> AnsweredAlready:
     )
 
 
-# --- What a person says to a task at work: kept until its model's next request (PL-08).
+# --- What a person says to a task at work: kept until its model's next request (FA-14).
 
 LONGEST: Final = 20_000
 """Characters of one message."""
@@ -141,7 +142,7 @@ async def send(
     stop: bool = False,
     goal: str | None = None,
 ) -> str:
-    """Keep what is said to a thread's open task, as ``snapshot`` has it; return its id (PL-08).
+    """Keep what is said to a thread's open task, as ``snapshot`` has it; return its id (FA-14).
 
     Raises :class:`~daruma.graph.requests.RequestRefused` for what is no message, for a thread that
     is not there, and where no task is open on it.
@@ -153,13 +154,16 @@ async def send(
         if not begun:
             raise NoSuchThread(f"there is no thread {thread_id!r}")
         raise NotNow(f"no task is open on thread {thread_id!r}: give it a new one")
+    task = _open_task(thread_id, snapshot) if begun and not ended else None
+    if task and task.mode == "team_collab":
+        raise NotNow(f"a team is at work on thread {thread_id!r}: its members can be told nothing")
     message = SteeringMessage(
         id=uuid4().hex,
         text=text,
         at=time.time(),
         stop=stop,
         goal=goal or "",
-        task_id=_open_task(thread_id, snapshot) if begun and not ended else "",
+        task_id=task.id if task else "",
     )
     if not await steering_of(checkpointer).send(thread_id, message):
         raise NotNow(f"too much waits to be told on thread {thread_id!r}: resume it first")
@@ -174,11 +178,11 @@ def _words(what: str, text: object) -> str:
     return str(mask_keys(storable_text(text.strip())))
 
 
-def _open_task(thread_id: str, snapshot: StateSnapshot) -> str:
-    """Return the id of the task at work; empty where the newest request was not yet taken up."""
+def _open_task(thread_id: str, snapshot: StateSnapshot) -> Task | None:
+    """Return the task at work; None where the newest request was not yet taken up."""
     task, messages = snapshot.values.get("task"), snapshot.values.get("messages", ())
     asked = next((m.id for m in reversed(messages) if is_request(m, thread_id)), None)
-    return task.id if task and task.request == asked else ""
+    return task if task and task.request == asked else None
 
 
 # --- Whether a thread has something to go on with that needs nobody's answer.

@@ -383,7 +383,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     def steer(
         self, config: RunnableConfig, text: str, *, stop: bool = False, goal: str | None = None
     ) -> str:
-        """Say something to a thread's open task; the model's next request has it (PL-08).
+        """Say something to a thread's open task; the model's next request has it (FA-14).
 
         It comes after all results of the calls before it, and is kept until then, whoever runs the
         thread. ``stop`` has the task stand still before that request, and ask what to do; ``goal``

@@ -26,7 +26,7 @@ _COMMANDS = frozenset({"run_command", "run_tests"})
 async def finish(state: State, context: Context) -> Update:
     """End the task: every call has its result, every ending says what it is.
 
-    A task without a plan goes on where a person has said something meanwhile (PL-08).
+    A task without a plan goes on where a person has said something meanwhile (FA-14).
     """
     status = task_status(state)
     goes_on = status == "completed" and state.plan is None

@@ -88,7 +88,7 @@ async def main(state: State, context: Context) -> Update:
     """Make one model call, if the budget has room and nothing has to be asked first (TL-01).
 
     It waits for all calls of the last answer: for those that a person is asked about, too (TL-02).
-    What people sent meanwhile is told with the request, after all results (PL-08).
+    What people sent meanwhile is told with the request, after all results (FA-14).
     """
     if is_open(state.calls) or state.overrun:
         return {}

@@ -77,7 +77,7 @@ def _says_stop(said: str) -> bool:
 
 
 def _question_of_stop(state: State, id_: str) -> Question:
-    """Ask whoever had the task stand still; a person's words, and no part of the budget (PL-08)."""
+    """Ask whoever had the task stand still; a person's words, and no part of the budget (FA-14)."""
     return Question(
         type="question",
         kind="clarification",

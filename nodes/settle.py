@@ -12,7 +12,7 @@ async def settle(state: State, context: Context) -> Update:
     """Mark the current phase as ended, and write a savepoint, unless it is to be undone first.
 
     A task without phases has nothing to close. Work that is completed goes on where a person has
-    said something meanwhile (PL-08).
+    said something meanwhile (FA-14).
     """
     status = work_status(state)
     if status == "completed" and (told := await receive_before_end(state, context)):

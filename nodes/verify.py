@@ -26,7 +26,7 @@ from daruma.tools.verification import run_all_checks, verification_completed
 async def verify(state: State, context: Context) -> Update:
     """Run the checks once (VE-01). A red result is told to the model as an excerpt (VE-03).
 
-    Where a person has said something meanwhile, the model is asked first (PL-08).
+    Where a person has said something meanwhile, the model is asked first (FA-14).
     """
     if spent := budget_exceeded(state, "verify", context):
         return spent

@@ -1,4 +1,4 @@
-"""Messages of people to a task at work, and what its state becomes once one is told (PL-08)."""
+"""Messages of people to a task at work, and what its state becomes once one is told (FA-14)."""
 
 import re
 from collections.abc import Collection, Sequence

@@ -335,11 +335,11 @@ def _told(over: Overrun | None, context: Context) -> Update | None:
     return {"overrun": over}
 
 
-# --- What a person says to a task at work (PL-08).
+# --- What a person says to a task at work (FA-14).
 
 
 async def receive(state: State, context: Context) -> Update | None:
-    """Return the update that tells what people sent meanwhile; None where nothing waits (PL-08).
+    """Return the update that tells what people sent meanwhile; None where nothing waits (FA-14).
 
     What a history holds is told no more: a run may have been killed just after that was stored.
     """

@@ -282,7 +282,7 @@ class ProcessReplies:
             return any(decides(it) for (thread, _), it in self._kept.items() if thread == thread_id)
 
 
-# --- What people send to threads at work, until their histories hold it (PL-08).
+# --- What people send to threads at work, until their histories hold it (FA-14).
 
 MOST_WAITING: Final = 100
 """Messages to one thread that may wait at once."""

@@ -80,7 +80,7 @@ FROM fence, jsonb_array_elements(%(valued)s) AS row
 def _saving(write: str = "", value: str = "", checkpoint: str = "", told: str = "") -> str:
     """Return the three statements as one, with what each does where the row is there.
 
-    Its row says whether something waits that a person sent to the thread (PL-08), beside what
+    Its row says whether something waits that a person sent to the thread (FA-14), beside what
     ``told`` deletes of it.
     """
     return f"""

@@ -1,4 +1,4 @@
-"""What people send to threads at work, in Postgres, until their histories hold it (PL-08)."""
+"""What people send to threads at work, in Postgres, until their histories hold it (FA-14)."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
