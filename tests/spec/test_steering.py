@@ -390,7 +390,7 @@ def test_a_terminal_tells_a_task_that_another_process_runs(
     assert run.heard[1] == ["Do it", "Mind the gap."]
     assert "stands still" in asked
     assert "a person says: Mind the gap." in shown.out
-    (moment,) = [each for each in story["moments"] if "Mind the gap" in each["title"]]
+    (moment,) = [each for each in story["timeline"]["moments"] if "Mind the gap" in each["title"]]
     assert moment["timed"]
     assert story["goal"] == "Less"
     assert "there is no thread 'no'" in daruma("tell", "no", "Hello").complaint
