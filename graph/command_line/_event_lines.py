@@ -349,12 +349,9 @@ def _reflected(event: Event) -> list[Line]:
 
 
 def _received(event: Event) -> list[Line]:
-    asked = "; ".join(
-        part
-        for part in ("it stands still" * event["stop"], "a new goal" * bool(event["goal"]))
-        if part
-    )
-    return [Line("head", "You say", asked), Line("words", beginning(event["text"], 6))]
+    asked = ("it stands still" if event["stop"] else "", "a new goal" if event["goal"] else "")
+    head = Line("head", "A person says", "; ".join(filter(None, asked)))
+    return [head, Line("words", beginning(event["text"], 6))]
 
 
 def _hook(event: Event) -> list[Line]:
