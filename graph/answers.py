@@ -148,13 +148,13 @@ async def send(
     is not there, and where no task is open on it.
     """
     text, goal = _words("message", text), None if goal is None else _words("goal", goal)
-    begun = snapshot is not None and snapshot.created_at is not None
-    ended = begun and snapshot.values.get("result") is not None and not snapshot.interrupts
-    if (ended or not begun) and not await is_worked_on(checkpointer, thread_id):
-        if not begun:
+    begun = snapshot if snapshot and snapshot.created_at else None
+    stands = begun if begun and (begun.interrupts or begun.values.get("result") is None) else None
+    if stands is None and not await is_worked_on(checkpointer, thread_id):
+        if begun is None:
             raise NoSuchThread(f"there is no thread {thread_id!r}")
         raise NotNow(f"no task is open on thread {thread_id!r}: give it a new one")
-    task = _open_task(thread_id, snapshot) if begun and not ended else None
+    task = _open_task(thread_id, stands) if stands else None
     if task and task.mode == "team_collab":
         raise NotNow(f"a team is at work on thread {thread_id!r}: its members can be told nothing")
     message = SteeringMessage(

@@ -185,7 +185,7 @@ def _amount_to_go_on(state: State, over: Overrun) -> float:
 
 
 def _limit_of(state: State, over: Overrun) -> float:
-    if state.task is None or over.measure in ("steps", "stop"):
+    if state.task is None or over.measure == "steps" or over.measure == "stop":  # noqa: PLR1714
         return over.limit
     limits = state.task.limits
     given = limits.spend if over.scope == "task" else limits.spend_in_phase
