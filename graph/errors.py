@@ -145,6 +145,7 @@ _ENDINGS: frozenset[Code] = frozenset(
         "rollback_failed",
         "budget_exceeded",
         "structured_output_invalid",
+        "stopped",
     }
 )
 """What a task ends with by its own rules: a result under any settings."""

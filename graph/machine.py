@@ -202,6 +202,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
         {
             "next": "begin",
             "replan": "plan",
+            "steered": "main",
             "undone": "rollback",
             "completed": "finish",
             "unstructured": "structure",
@@ -217,7 +218,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
         {"next": "begin", "replan": "plan", "failed": "emergency"},
     ),
     "emergency": (routes.after_emergency, {"stated": "finish"}),
-    "finish": (routes.after_finish, {"ended": END, "held": "hold"}),
+    "finish": (routes.after_finish, {"ended": END, "held": "hold", "steered": "main"}),
     "hold": (routes.after_hold, {"again": "rollback", "next": "begin", "failed": "emergency"}),
 }
 

@@ -14,6 +14,7 @@ from daruma.state.mode import KEEP_WORKING
 from daruma.state.outcome import gave_up_asking, is_planned_anew, waits, work_status
 from daruma.state.plan import Plan
 from daruma.state.recovery import DONE
+from daruma.state.steering import goes_on
 from daruma.state.steps import Asking, Paying
 
 Onward = Literal["next", "completed", "unstructured", "replan", "failed"]
@@ -181,6 +182,8 @@ def after_verify(
         return "spent"
     if state.failure:
         return "failed" if budget.can_recover(state) else "exhausted"
+    if goes_on(state):
+        return "returned"
     if state.verification and state.verification.passed:
         return "passed"
     if not budget.can_go_on(state):
@@ -215,12 +218,13 @@ def after_consult(state: State) -> Recovered:
 
 def after_pause(state: State) -> Literal[Paid, "stopped", "hopeless"]:
     grant = state.steps[-1].grant if state.steps else None
-    if grant and grant.steps:  # steps are what the model is to go on with
-        if not grant.stopped:
-            return "answerable"
-        return "checkable" if grant.node == "main" and is_checked_next(state) else "stopped"
-    if grant is None or not grant.stopped:
-        return _PAID[grant.node if grant else "main"]
+    if grant is None:  # it stood still for a person, and no budget is spent
+        return "stopped" if state.failure else "answerable"
+    if grant.steps:  # steps are what the model is to go on with
+        checked = grant.node == "main" and is_checked_next(state)
+        return "answerable" if not grant.stopped else "checkable" if checked else "stopped"
+    if not grant.stopped:
+        return _PAID[grant.node]
     if state.failure is None:
         return "checkable"
     if grant.node == "structure":  # all phases are closed
@@ -228,10 +232,12 @@ def after_pause(state: State) -> Literal[Paid, "stopped", "hopeless"]:
     return "stopped" if state.plan or grant.node != "plan" else "hopeless"
 
 
-def after_settle(state: State) -> Literal[Onward, "undone"]:
+def after_settle(state: State) -> Literal[Onward, "steered", "undone"]:
+    closed = state.plan.phase(state.plan.current) if state.plan else None
+    if goes_on(state) and (closed is None or closed.status == "running"):
+        return "steered"
     if state.plan is None:
         return _completed(state) if work_status(state) == "completed" else "failed"
-    closed = state.plan.phase(state.plan.current)
     if closed and phases.to_undo(closed):
         return "undone"
     return _onward(state)
@@ -256,7 +262,9 @@ def after_emergency(_: State) -> Literal["stated"]:
     return "stated"
 
 
-def after_finish(state: State) -> Literal["ended", "held"]:
+def after_finish(state: State) -> Literal["ended", "held", "steered"]:
+    if state.plan is None and goes_on(state):
+        return "steered"
     return "held" if state.failure and state.failure.code == "rollback_failed" else "ended"
 
 
@@ -301,7 +309,7 @@ def _on_their_way(state: State) -> OnTheirWay:
 
 def _onward(state: State) -> Onward:
     plan = state.plan
-    if plan is None or any(phase.outcome == "blocked" for phase in plan.phases):
+    if plan is None or any(phase.outcome in ("blocked", "cancelled") for phase in plan.phases):
         return "failed"
     anew = is_planned_anew(state)
     if phases.ready(plan) and not (anew and phases.is_contradicted(plan)):

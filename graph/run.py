@@ -14,7 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 from typing_extensions import override
 
-from daruma.graph.answers import accept_reply, readdress_reply
+from daruma.graph.answers import accept_reply, readdress_reply, send
 from daruma.graph.errors import Failures, closing
 from daruma.graph.fast_path import SAVER_KEY, durability_within, is_within, with_saver
 from daruma.graph.follow import Following, Look
@@ -377,6 +377,30 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         for each in (self.checkpointer, self.store):
             if loop := getattr(each, "loop", None):
                 refuse_own(loop)
+
+    # --- What a person says to a task at work.
+
+    def steer(
+        self, config: RunnableConfig, text: str, *, stop: bool = False, goal: str | None = None
+    ) -> str:
+        """Say something to a thread's open task; the model's next request has it (FA-14).
+
+        It comes after all results of the calls before it, and is kept until then, whoever runs the
+        thread. ``stop`` has the task stand still before that request, and ask what to do; ``goal``
+        takes the place of its goal. Returns the id that ``message_received`` tells. Raises
+        :class:`~daruma.graph.requests.RequestRefused` for a thread that is not there, where no task
+        is open on it, and for a text that is empty or longer than 20,000 characters.
+        """
+        return self._wait(self.asteer(config, text, stop=stop, goal=goal))
+
+    async def asteer(
+        self, config: RunnableConfig, text: str, *, stop: bool = False, goal: str | None = None
+    ) -> str:
+        """Do the same, asynchronously."""
+        snapshot = await self.aget_state(newest(self._to_read(config)))
+        thread = self._thread_id(config)
+        with explain_saver_errors():
+            return await send(self.checkpointer, thread, snapshot, text, stop=stop, goal=goal)
 
     # --- What a thread can be set back to: where its task failed, and its files at any savepoint.
 

@@ -24,6 +24,7 @@ from daruma.graph.storage import (
     journal_of,
     journals_of,
     outputs_of,
+    steering_of,
     strict_saver,
     workspace_files_id,
 )
@@ -50,6 +51,7 @@ from daruma.state.interrupts import is_question, request_event
 from daruma.state.record import copy_with
 from daruma.state.savepoint import Drifted, reduce_drifted
 from daruma.state.settings import LLM, Settings
+from daruma.state.steering import NoSteering
 from daruma.state.text import digest
 from daruma.tools.calls import (
     ExactCalls,
@@ -367,6 +369,7 @@ class Contexts:
             own_auxiliary=asker.own_auxiliary,
             can_ask=saver is not None,
             response_format=self._response_format,
+            steering=steering_of(saver) if saver and not _namespace(config) else NoSteering(),
         )
         return context, JournalsOfARun(journals_of(saver), scope.run_id) if saver else None
 

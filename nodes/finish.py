@@ -14,7 +14,7 @@ from daruma.state.outcome import END, answer, result_of, stopped_text, work_stat
 from daruma.state.task import Status
 from daruma.state.verification import Verification
 from daruma.tools.calls import results_for_unanswered
-from daruma.tools.context import Context
+from daruma.tools.context import Context, receive_before_end
 from daruma.tools.sandbox import STRENGTH, SandboxUnavailable
 from daruma.tools.skills import untrusted_note
 from daruma.tools.threads import in_thread
@@ -24,8 +24,15 @@ _COMMANDS = frozenset({"run_command", "run_tests"})
 
 
 async def finish(state: State, context: Context) -> Update:
-    """End the task: every call has its result, every ending says what it is."""
+    """End the task: every call has its result, every ending says what it is.
+
+    A task without a plan goes on where a person has said something meanwhile (FA-14).
+    """
     status = task_status(state)
+    goes_on = status == "completed" and state.plan is None
+    if goes_on and (told := await receive_before_end(state, context)):
+        wanted = state.structured
+        return {**told, "structured": replace(wanted, value=None)} if wanted else told
     output = output_text(state, status, words_of(context.settings.fallback_chain))
     confined = await _weakest_confinement(state, context)
     level = confined.level if confined else None

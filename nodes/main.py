@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, SystemMessage
 from daruma.state import budget
 from daruma.state.budget import hidden_tools
 from daruma.state.calls import ToolTask, is_open, with_status
-from daruma.state.channels import State, Update
+from daruma.state.channels import State, Update, apply_update
 from daruma.state.context import (
     learned_instruction,
     memory_messages,
@@ -42,6 +42,7 @@ from daruma.tools.context import (
     begin_step,
     budget_exceeded,
     out_of_steps,
+    receive,
     visible_tools,
 )
 from daruma.tools.continuity import (
@@ -88,8 +89,9 @@ async def main(state: State, context: Context) -> Update:
     """Make one model call, if the budget has room and nothing has to be asked first (TL-01).
 
     It waits for all calls of the last answer: for those that a person is asked about, too (TL-02).
+    What people sent meanwhile is told with the request, after all results (FA-14).
     """
-    if is_open(state.calls):
+    if is_open(state.calls) or state.overrun:
         return {}
     if contradicted := contradiction_in(state, context.tools):
         return {"failure": contradicted, "calls": ()}
@@ -108,6 +110,14 @@ async def _think(state: State, context: Context) -> Update:
         return out_of_steps(state, "main", context) or {"calls": ()}
     if spent := budget_exceeded(state, "main", context):
         return spent
+    told = await receive(state, context)
+    if told is None or "overrun" in told:
+        return await _ask(state, context) if told is None else told
+    answered = await _ask(apply_update(state, told), context)
+    return {**told, **answered, "messages": [*told["messages"], *answered.get("messages", [])]}
+
+
+async def _ask(state: State, context: Context) -> Update:
     planned = state.plan is not None and budget.replans_left(state) > 0
     offer = visible_tools(
         state.task,

@@ -10,7 +10,13 @@ from daruma.state.channels import State, Update
 from daruma.state.events import VerificationCompleted
 from daruma.state.failure import Code, Failure
 from daruma.state.verification import Verification, excerpt
-from daruma.tools.context import Context, begin_step, budget_exceeded, out_of_steps
+from daruma.tools.context import (
+    Context,
+    begin_step,
+    budget_exceeded,
+    out_of_steps,
+    receive_before_end,
+)
 from daruma.tools.errors import FileUnavailable, ToolError
 from daruma.tools.sandbox import SandboxUnavailable
 from daruma.tools.snapshots import SnapshotUnavailable
@@ -18,9 +24,14 @@ from daruma.tools.verification import run_all_checks, verification_completed
 
 
 async def verify(state: State, context: Context) -> Update:
-    """Run the checks once (VE-01). A red result is told to the model as an excerpt (VE-03)."""
+    """Run the checks once (VE-01). A red result is told to the model as an excerpt (VE-03).
+
+    Where a person has said something meanwhile, the model is asked first (FA-14).
+    """
     if spent := budget_exceeded(state, "verify", context):
         return spent
+    if told := await receive_before_end(state, context):
+        return told
     record = begin_step(state, "verify", context)
     try:
         verification = await context.hooks.around_checks(partial(run_all_checks, state, context))

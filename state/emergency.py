@@ -81,6 +81,7 @@ EN = Words(
             "Ask for a simpler schema, or describe its fields.",
             "Try again with `daruma retry`, or take another model.",
         ),
+        "stopped": ("Say on the thread what is to be done instead: `daruma run --thread`.",),
     },
     reasons={
         "too_large": (
@@ -173,6 +174,7 @@ ZH = Words(
             "使用更简单的结构，或为其字段添加说明。",
             "用 `daruma retry` 重试，或换一个模型。",
         ),
+        "stopped": ("在该线程上说明接下来该做什么：`daruma run --thread`。",),
     },
     reasons={
         "too_large": (
@@ -226,6 +228,7 @@ ZH = Words(
         "plan_contradicted": "计划与实际情况不符",
         "bad_request": "请求有误",
         "structured_output_invalid": "答案不符合要求的结构",
+        "stopped": "已被人停止",
     },
 )
 

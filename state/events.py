@@ -582,6 +582,22 @@ class RecoveryCompleted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MessageReceived(Event):
+    """A task at work is told what a person sent to it: its next request is the first that has it.
+
+    ``id`` is what sending returned. ``goal`` takes the place of the task's, where it is not empty.
+    Told again by a run that goes on after one that was killed before it was stored.
+    """
+
+    type: ClassVar[str] = "message_received"
+    id: str
+    text: str
+    stop: bool = False
+    goal: str = ""
+    sent_at: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class BudgetSpent(Event):
     """A limit is reached, before ``node`` would spend more; a question may follow.
 

@@ -95,6 +95,7 @@ Code = Literal[
     "plan_contradicted",
     "bad_request",
     "structured_output_invalid",
+    "stopped",
 ]
 
 

@@ -90,6 +90,7 @@ def waits(state: State) -> bool:
 ENDINGS: Final[tuple[tuple[Callable[[State], bool], Status], ...]] = (
     (_failed_with("approval_denied"), "blocked"),
     (_failed_with("budget_exceeded"), "budget_exceeded"),
+    (_failed_with("stopped"), "cancelled"),
     (lambda state: state.failure is not None, "failed"),
     (waits, "parked"),
     (lambda state: _unanswered(state) and is_stopped(state), "budget_exceeded"),

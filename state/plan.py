@@ -248,11 +248,17 @@ def reopen_failed(plan: Plan) -> Plan:
 def to_undo(phase: Phase) -> bool:
     """Whether an ended phase has to go through validation and rollback (RO-01, RO-02).
 
-    One that never began has nothing to undo; one that is blocked can go on from where it stands.
+    One that never began has nothing to undo; one that is blocked, or that a person stopped, stays
+    as it stands.
     """
     began = phase.failure is None or phase.failure.node != "begin"
     asks = phase.rollback_command or phase.rollback or phase.validation_command
-    return phase.status == "failed" and phase.outcome != "blocked" and began and bool(asks)
+    return (
+        phase.status == "failed"
+        and phase.outcome not in ("blocked", "cancelled")
+        and began
+        and bool(asks)
+    )
 
 
 def with_runs(plan: Plan, phase_id: str, validation: Check | None, rollback: Check | None) -> Plan:

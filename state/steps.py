@@ -224,12 +224,13 @@ Paying = Literal["plan", "main", "verify", "reflect", "recovery", "structure"]
 class Overrun:
     """A limit that is reached: of what, of the task or of its phase, and before which node.
 
-    ``steps`` are the quotas of steps, of which ``spent`` and ``limit`` count those of ``node``.
+    ``steps`` are the quotas of steps, of which ``spent`` and ``limit`` count those of ``node``. A
+    ``stop`` is no limit: a person wants the task to stand still, and to be asked.
     """
 
     node: Paying
     scope: Scope
-    measure: Measure | Literal["steps"]
+    measure: Measure | Literal["steps", "stop"]
     spent: float
     limit: float
     schema_version: int = 1

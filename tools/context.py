@@ -15,12 +15,13 @@ from langgraph.store.base import BaseStore
 from daruma.state import budget
 from daruma.state.budget import Details, record_step
 from daruma.state.channels import State, Update
-from daruma.state.events import BudgetSpent, Event, unheard
+from daruma.state.events import BudgetSpent, Event, MessageReceived, unheard
 from daruma.state.messages import TODO, approved_definitions
 from daruma.state.mode import KEEP_WORKING
 from daruma.state.result import Structured, TaskResult
 from daruma.state.settings import Settings
 from daruma.state.spending import is_stopped, overrun
+from daruma.state.steering import NoSteering, Steering, can_be_steered, deliver, was_told
 from daruma.state.steps import Overrun, Paying, Step, StepKind
 from daruma.state.task import Scope, Task
 from daruma.state.usage import Failover, Role, Usage
@@ -126,7 +127,8 @@ class Context:
     that a question to a person can be kept until it is answered. ``files_id`` is another name than
     the thread's for what is kept of its files. ``namespace`` tells the runs of a thread apart that
     other graphs have made it for. ``response_format`` is the form that answers are
-    to have, ``hooks`` are asked about what the node does.
+    to have, ``hooks`` are asked about what the node does, ``steering`` is what people say
+    meanwhile.
     """
 
     settings: Settings
@@ -152,6 +154,7 @@ class Context:
     hooks: NodeHooks = field(default_factory=NodeHooks)
     can_ask: bool = True
     response_format: ResponseFormat | None = None
+    steering: Steering = field(default_factory=NoSteering)
 
     def local_now(self) -> datetime:
         """Return the time in the zone of the settings, in the machine's own where none is set."""
@@ -336,3 +339,35 @@ def _told(over: Overrun | None, context: Context) -> Update | None:
         )
     )
     return {"overrun": over}
+
+
+# --- What a person says to a task at work (FA-14).
+
+
+async def receive(state: State, context: Context) -> Update | None:
+    """Return the update that tells what people sent meanwhile; None where nothing waits (FA-14).
+
+    What a history holds is told no more: a run may have been killed just after that was stored.
+    """
+    if not context.steering.waits(context.thread_id):
+        return None
+    found = await context.steering.read(context.thread_id)
+    known = [each.id for each in found if was_told(state.messages, each.id)]
+    context.steering.forget(context.thread_id, known)
+    sent = [each for each in found if each.id not in known]
+    for each in sent:
+        context.emit(
+            MessageReceived(
+                id=each.id, text=each.text, stop=each.stop, goal=each.goal, sent_at=each.at
+            )
+        )
+    return deliver(state, sent) if sent else None
+
+
+async def receive_before_end(state: State, context: Context) -> Update | None:
+    """Do the same for work that would end here: it goes on, if it can ask the model once more.
+
+    What was verified before counts no more. What can not be told waits for the thread's next task.
+    """
+    update = await receive(state, context) if can_be_steered(state) else None
+    return update and {**update, "verification": None}

@@ -347,6 +347,12 @@ def _reflected(event: Event) -> list[Line]:
     return [Line("head", "Reflection"), said or Line("note", "none came; going on without")]
 
 
+def _received(event: Event) -> list[Line]:
+    asked = ("it stands still" if event["stop"] else "", "a new goal" if event["goal"] else "")
+    head = Line("head", "A person says", "; ".join(filter(None, asked)))
+    return [head, Line("words", beginning(event["text"], 6))]
+
+
 def _hook(event: Event) -> list[Line]:
     why = f": {event['reason']}" if event["reason"] else ""
     mark: Mark = "note" if event["did"] == "changed" else "bad"
@@ -374,6 +380,7 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "phase_rollback_completed": rolled_back_lines,
     "phase_rollback_failed": failed_lines,
     "rollback_decided": decided_lines,
+    "message_received": _received,
     "budget_spent": spent_lines,
     "budget_settled": settled_lines,
     "savepoint_written": savepoint_lines,

@@ -1,5 +1,7 @@
-"""``daruma run``, ``resume``, ``answer``, ``demo`` and ``worker``."""
+"""``daruma run``, ``resume``, ``answer``, ``tell``, ``demo`` and ``worker``."""
 
+import asyncio
+import json as json_format
 import logging
 import time
 from collections.abc import Sequence
@@ -21,6 +23,7 @@ from daruma.graph.command_line._options import (
     Yes,
     checked_thread_name,
     new_thread_name,
+    no_such,
 )
 from daruma.graph.command_line._printable import one_line
 from daruma.state.errors import DarumaError
@@ -247,6 +250,44 @@ def answer(  # noqa: PLR0913  # each is an option of the command
 
     code = talk.hold(Session(thread, model=model), replying)
     raise typer.Exit(code)
+
+
+# --- ``daruma tell``: saying something to a task that is at work, in whichever process.
+
+
+def tell(
+    thread: ThreadName,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say.")],
+    *,
+    stop: Annotated[
+        bool, typer.Option("--stop", help="Have it stand still before its next request, and ask.")
+    ] = False,
+    goal: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What takes the place of its goal.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Say something to a task that is at work: the model's next request has it."""
+    id_ = asyncio.run(_told(thread, text, stop=stop, goal=goal))
+    said = (
+        "it stands still before its next request, and asks" if stop else "its next request has it"
+    )
+    typer.echo(json_format.dumps({"thread": thread, "id": id_}) if json else f"sent: {said}")
+
+
+async def _told(thread: str, text: str, *, stop: bool, goal: str | None) -> str:
+    from daruma.graph.answers import send
+    from daruma.graph.requests import NoSuchThread
+    from daruma.graph.storage import aopen_postgres
+    from daruma.graph.timeline import read_snapshot
+
+    async with aopen_postgres() as postgres:
+        saver = postgres.checkpointer
+        snapshot = await read_snapshot(saver, thread)
+        try:
+            return await send(saver, thread, snapshot, text, stop=stop, goal=goal)
+        except NoSuchThread:
+            raise await no_such(postgres, thread) from None
 
 
 # --- ``daruma demo``: a shipped scenario on a real repository, without a key or a server.

@@ -15,6 +15,7 @@ from daruma.state.calls import ALLOWED_BY
 from daruma.state.messages import TODO
 from daruma.state.recovery import Recovered
 from daruma.state.spending import format_amount, usages_of
+from daruma.state.steering import SENT_AT
 from daruma.state.steps import Audit, ContextCost, Grant, Step, StepKind
 from daruma.state.task import Measure, Task
 from daruma.state.text import REFERENCE, hiding_places, spell_character
@@ -212,6 +213,19 @@ def request_moment(message: AnyMessage, tasks: Mapping[str, Task]) -> Moment:
         node="intake",
         task=task.id if task else "",
         note=f"{task.mode}{place}" if task else "",
+    )
+
+
+def steering_moment(message: AnyMessage) -> Moment:
+    """Return what a person said to the task at work, when they did."""
+    at = message.additional_kwargs.get(SENT_AT, 0.0)
+    return Moment(
+        kind="note",
+        title=f"a person says: {first_line(message.text)}",
+        detail=message.text,
+        at=at,
+        timed=at > 0,
+        node="main",
     )
 
 

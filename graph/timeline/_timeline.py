@@ -32,6 +32,7 @@ from daruma.graph.timeline._moments import (
     render_duration_if_any,
     request_moment,
     results_in,
+    steering_moment,
     step_moment,
     todo_line,
 )
@@ -53,6 +54,7 @@ from daruma.state.plan import Plan
 from daruma.state.result import NOT_CHECKED, TaskResult, headline_of
 from daruma.state.savepoint import Savepoint
 from daruma.state.spending import standing
+from daruma.state.steering import steering_id
 from daruma.state.steps import Step
 
 # --- Messages and steps side by side: each step with the message that it left in the history.
@@ -97,6 +99,8 @@ class SaidAndDone:
             yield request_moment(message, self._tasks)
         elif isinstance(message, AIMessage) and message.tool_calls:
             yield from self._calls(message, Moment(kind="note", title=""))
+        elif steering_id(message):
+            yield steering_moment(message)
         elif not isinstance(message, ToolMessage) and _worth_a_note(message):
             yield Moment(kind="note", title=first_line(message.text), detail=message.text)
 

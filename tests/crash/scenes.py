@@ -3,7 +3,8 @@
 import os
 import re
 import signal
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -264,6 +265,24 @@ SPENT: dict[str, Any] = {
 }
 """More is granted when the budget of tokens is spent; the answer is asked for in a form."""
 
+STEERED: dict[str, Any] = {
+    "plan": [{"json": {"phases": [{"title": "Mend"}, {"title": "Look again"}]}}],
+    "main": [
+        {"calls": [{"name": "transfer", "args": {"amount": 5}}, LOOK]},
+        writing("wrong"),
+        {"calls": [{"name": "pay", "args": {"amount": 7}}]},
+        writing("right"),
+        {"say": "Done."},
+        {"say": "It is right."},
+    ],
+}
+SAID: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
+    "spec_review_request": (("Look first.", {}), ("Then wait.", {"stop": True})),
+    "question": (("It has to be right.", {"goal": "Make it right"}), ("Hurry.", {})),
+    "approval_request": (("Pay no more.", {}),),
+}
+"""What a person says while the thread waits with each of these questions, before they reply."""
+
 SUM: dict[str, Any] = {
     "type": "object",
     "properties": {"sum": {"type": "integer"}},
@@ -286,6 +305,7 @@ class Scene:
     form: dict[str, Any] | None = None
     replan: int = 0
     delegate: bool = False
+    said: Mapping[str, tuple[tuple[str, dict[str, Any]], ...]] = field(default_factory=dict)
 
 
 _GAVE_UP = ("gave_up_after_reflections", "verification_failed")
@@ -300,6 +320,7 @@ SCENES = {
     "held": Scene(HELD, (*_GAVE_UP, "right")),
     "asked": Scene(ASKED, ("completed", None, "a"), check=None),
     "spent": Scene(SPENT, ("completed", None, "a"), check=None, tokens=150, form=SUM),
+    "steered": Scene(STEERED, ("completed", None, "right"), said=SAID),
     "remembered": Scene(REMEMBERED, ("completed", None, "a"), check=None, mode="react"),
     "crowded": Scene(CROWDED, ("completed", None, "right"), check=None, mode="react", window=3300),
     "replanned": Scene(REPLANNED, ("completed", None, "right"), replan=1),

@@ -7,7 +7,7 @@ what asks a person or runs a command is put in here, in the forms that the real 
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -48,11 +48,12 @@ from daruma.state.recovery import Strategy
 from daruma.state.savepoint import append_savepoints
 from daruma.state.settings import Settings
 from daruma.state.spending import AGAIN, STOP, allowed_amounts, assignments, spent_by_task
+from daruma.state.steering import SteeringMessage
 from daruma.state.steps import append_steps
 from daruma.state.usage import Usage
 from daruma.tools.calls import tool_result, void_approval
 from daruma.tools.calls._approvals import MAX_VOIDED, endless_changes
-from daruma.tools.context import Answer, Context
+from daruma.tools.context import Answer, Context, receive_before_end
 from daruma.tools.recovery import apply_reply, question_of
 from daruma.tools.sandbox import open_best
 from daruma.tools.team import settings_of
@@ -149,6 +150,26 @@ class World:
     grants: int = 0
     granted: str = AGAIN
     looks: int = 0
+    says: str = ""
+
+
+class Talkative:
+    """Says something whenever anybody listens; a team is told nothing."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._said = 0
+
+    def waits(self, _: str) -> bool:
+        return bool(self._world.says) and self._world.mode != "team_collab"
+
+    async def read(self, _: str) -> list[SteeringMessage]:
+        self._said += 1
+        stop = self._world.says == "stop"
+        return [SteeringMessage(id=f"{self._said:032x}", text="More.", at=0.0, stop=stop)]
+
+    def forget(self, _: str, ids: Collection[str]) -> None:
+        assert not ids
 
 
 class Walker:
@@ -165,6 +186,7 @@ class Walker:
             open_sandbox=open_best,
             now=lambda: 0.0,
             sleep=at_once,
+            steering=Talkative(world),
         )
         self.path: list[str] = []
 
@@ -329,6 +351,8 @@ class Walker:
         return driven(apply_reply(state, read_reply(question, reply), self.context))
 
     def verify(self, state: State) -> Update:
+        if told := driven(receive_before_end(state, self.context)):
+            return told
         step = record_step(state, "verify", at=0.0, ok=self.world.verify == "green")
         if self.world.verify == "fails":
             failure = a_failure("workspace_conflict", "verify", self.words())
@@ -429,6 +453,7 @@ WORLDS = st.builds(
     long=st.sampled_from([0, 0, 200, 3000]),
     grants=st.integers(0, 3),
     granted=st.sampled_from([AGAIN, "tokens 25", STOP]),
+    says=st.sampled_from(["", "", "more", "stop"]),
 )
 
 

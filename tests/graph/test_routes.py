@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from tests.parts import (
     GREEN,
     RED,
@@ -27,6 +27,7 @@ from daruma.state.recovery import RecoveryAction
 from daruma.state.result import Structured
 from daruma.state.steps import Compaction, Crowded, Grant, Overrun, Paying
 from daruma.state.task import Amounts
+from daruma.state.usage import Usage
 
 SPENT: dict[str, Any] = {
     "overrun": Overrun(node="main", scope="task", measure="tokens", spent=2, limit=1)
@@ -41,6 +42,13 @@ def paused(node: Paying = "main", *, stopped: bool = False) -> dict[str, Any]:
 FAILED: dict[str, Any] = {"failure": a_failure()}
 CROWDED: dict[str, Any] = {"crowded": Crowded(node="main", budget=1, fixed=2)}
 ANSWERED: dict[str, Any] = {"messages": [AIMessage("Done.")]}
+SAID: dict[str, Any] = {
+    "messages": [AIMessage("Done."), HumanMessage("More.", id=f"t/1:steering:{'a' * 32}")]
+}
+SPENT_TOKENS: dict[str, Any] = {
+    "task": a_task(limits={"spend": Amounts(tokens=1)}),
+    "steps": taken("think", usage=Usage(role="main", model="stub", input_tokens=10)),
+}
 VERIFYING: dict[str, Any] = {"task": a_task(verify=True)}
 THINKS, VERIFICATIONS = taken("think") * 3, taken("verify", ok=False) * 2
 RED_ONCE: dict[str, Any] = {"verification": RED, "steps": taken("verify", ok=False)}
@@ -185,6 +193,8 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("tool", {}, "answered"),
     ("verify", FAILED, "failed"),
     ("verify", VERIFYING | {"verification": GREEN}, "passed"),
+    ("verify", VERIFYING | SAID | {"verification": GREEN}, "passed"),
+    ("verify", VERIFYING | SAID, "returned"),
     ("verify", limited(reflect=1) | RED_ONCE, "returned"),
     ("verify", limited(reflect=0) | RED_ONCE, "returned"),
     ("verify", limited(reflect=0, reinjections=0) | RED_ONCE, "exhausted"),
@@ -216,6 +226,8 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         for node in ("main", "plan", "reflect", "verify", "recovery")
     ),
     ("pause", paused("main"), "answerable"),
+    ("pause", {"steps": taken("pause")}, "answerable"),
+    ("pause", {"steps": taken("pause"), "failure": a_failure("stopped")}, "stopped"),
     ("pause", paused("plan"), "plannable"),
     ("pause", paused("reflect"), "reflectable"),
     ("pause", paused("verify"), "checkable"),
@@ -260,6 +272,13 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("settle", planned(ended("completed", rollback_command="undo")), "completed"),
     ("settle", planned(ended("blocked"), a_phase("b")), "failed"),
     ("settle", planned(ended("failed"), a_phase("b", status="completed"), current="b"), "failed"),
+    ("settle", SAID, "steered"),
+    ("settle", planned(a_phase("a", status="running")) | SAID, "steered"),
+    ("settle", planned(ended("completed")) | SAID, "completed"),
+    ("settle", SAID | FAILED, "failed"),
+    ("settle", SAID | limited(think=0), "failed"),
+    ("settle", SAID | SPENT_TOKENS, "failed"),
+    ("settle", planned(ended("cancelled", rollback="snapshot"), a_phase("b")), "failed"),
     ("rollback", FAILED | planned(ended("failed"), a_phase("b")), "failed"),
     ("rollback", planned(ended("failed"), a_phase("b")), "next"),
     ("rollback", planned(ended("failed")), "failed"),
@@ -267,6 +286,10 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("finish", {}, "ended"),
     ("finish", FAILED, "ended"),
     ("finish", {"failure": a_failure("rollback_failed")}, "held"),
+    ("finish", SAID, "steered"),
+    ("finish", SAID | SHAPED, "steered"),
+    ("finish", planned(ended("completed")) | SAID, "ended"),
+    ("finish", {"messages": [*SAID["messages"], AIMessage("Done.")]}, "ended"),
     ("structure", ANSWERED | SHAPED, "structured"),
     ("structure", ANSWERED | ASKED, "again"),
     ("structure", ANSWERED | ASKED | FAILED, "failed"),
