@@ -84,7 +84,7 @@ def after_member(_: object) -> Literal["reported"]:
 
 
 def after_merge(state: State) -> Onward:
-    return _onward(state) if state.plan else "failed"
+    return _onward(state) if state.plan and state.failure is None else "failed"
 
 
 def after_main(

@@ -28,6 +28,7 @@ from daruma.state.progress import alarm, observe_results, signature_of
 from daruma.state.record import copy_with
 from daruma.state.settings import PromptPiece
 from daruma.state.steps import Step
+from daruma.state.verification import judged_by
 from daruma.tools.calls import (
     VisibleTools,
     audit_answer,
@@ -170,7 +171,8 @@ def prompt(
     there = SKILLS if skills and task.skills else ""
     files = FILES if task.workspace else ""
     own, goal = repository_instructions(state), f"Task: {task.goal}"
-    parts = (WORK, files, there, own, goal, task.role.strip(), *added, learned, form)
+    role, judged = task.role.strip(), judged_by(task.rubric)
+    parts = (WORK, files, there, own, goal, role, judged, *added, learned, form)
     return "\n\n".join(part for part in parts if part)
 
 

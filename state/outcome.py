@@ -217,7 +217,9 @@ def result_of(
 ) -> TaskResult:
     """Return the result of the task at hand; ``now`` is Unix time in seconds."""
     steps, completed = budget.of_task(state), status == "completed"
-    kinds: tuple[StepKind, ...] = get_args(StepKind)
+    every: tuple[StepKind, ...] = get_args(StepKind)
+    judged = any(step.kind == "judge" for step in steps)
+    kinds = [kind for kind in every if judged or kind != "judge"]  # most tasks have no judge
     seconds: dict[str, float] = {
         kind: sum(s.seconds for s in steps if s.kind == kind) for kind in kinds
     }

@@ -266,6 +266,7 @@ StepKind = Literal[
     "tool",
     "pause",
     "structure",
+    "judge",
 ]
 
 
@@ -285,7 +286,8 @@ class Step:
     with what came before. A ``tool`` step is one call that was run, for the ``seconds``
     that it was at work. A ``pause`` step settled, by its ``grant``, what becomes of a budget that
     was spent. A ``structure`` step asked for the answer in another form. A ``verify`` step holds
-    what the checks said, so that all verifications of a task stay on record (VE-09).
+    what the checks said, so that all verifications of a task stay on record (VE-09); a ``judge``
+    step is one request to the judge.
     """
 
     kind: StepKind

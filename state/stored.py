@@ -36,7 +36,7 @@ from daruma.state.steps import (
 )
 from daruma.state.task import Amounts, Limits, Task
 from daruma.state.usage import Attempt, Failover, Usage
-from daruma.state.verification import Check, Verification
+from daruma.state.verification import Check, Verdict, Verification
 
 STORED_TYPES: tuple[type, ...] = (
     Allowance,
@@ -82,5 +82,6 @@ STORED_TYPES: tuple[type, ...] = (
     TaskResult,
     ToolTask,
     Usage,
+    Verdict,
     Verification,
 )

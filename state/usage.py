@@ -47,7 +47,7 @@ def sound_usage(told: object) -> dict[str, Any]:
 
 # --- What a model call cost, in tokens, and for whom it was made.
 
-Role = Literal["main", "auxiliary", "fallback", "repair", "recovery", "reflect"]
+Role = Literal["main", "auxiliary", "fallback", "repair", "recovery", "reflect", "judge"]
 
 
 @record

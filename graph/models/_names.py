@@ -223,6 +223,7 @@ def _models(
     named: list[tuple[str, BaseChatModel | str | None, ModelOptions]] = [
         ("", main, options.main),
         ("llm.auxiliary_model", llm.auxiliary_model, options.auxiliary),
+        ("llm.judge_model", llm.judge_model, options.judge),
         *(("llm.fallback_models", name, options.fallback) for name in llm.fallback_models),
     ]
     yield from ((where, model, given) for where, model, given in named if model is not None)
