@@ -129,15 +129,15 @@ class State:
     ``mode``, ``workspace`` and ``rubric`` are the request's own words and are gone after intake;
     what was made of them stands in ``task``. ``failure`` is what went wrong and is not yet dealt
     with, ``origin`` what recovery is working on: the code of a task is that of the first failure
-    (EM-04). ``action`` is what recovery would do about it and a person has to agree to.
-    ``overrun`` is the budget that is spent, until that is settled. ``drifted`` are the files that
-    changed behind the thread's back, in this task. ``allowances`` are what a person has said yes to for calls to come on the
-    thread. ``compaction`` says how the history is shown, ``crowded`` which request is
-    too large as it stands. ``recalled`` are the memories that fitted the task, ``lessons`` what
-    earlier ones have taught, ``instructions`` what the repository says. ``clarification`` is the
-    last question that a turn ended with; ``continuity`` whether the message at hand goes on with
-    it, or a snapshot of an older form that intake has yet to read. ``structured`` is the structure
-    that the answer is to have, None where none was asked for.
+    (EM-04). ``action`` is what recovery would do about it and a person has to agree to. ``overrun``
+    is the budget that is spent, until that is settled. ``drifted`` are the files that changed
+    behind the thread's back, in this task. ``allowances`` are what a person has said yes to for
+    calls to come on the thread. ``compaction`` says how the history is shown, ``crowded`` which
+    request is too large as it stands. ``recalled`` are the memories that fitted the task,
+    ``lessons`` what earlier ones have taught, ``instructions`` what the repository says.
+    ``clarification`` is the last question that a turn ended with; ``continuity`` whether the
+    message at hand goes on with it, or a snapshot of an older form that intake has yet to read.
+    ``structured`` is the structure that the answer is to have, None where none was asked for.
     """
 
     messages: MessagesChannel = field(default_factory=list)
