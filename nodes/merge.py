@@ -149,7 +149,8 @@ async def _check_whole(
     round_: Round, state: State, context: Context, rubric: tuple[str, ...], steps: list[Step]
 ) -> Round:
     """Run the checks on the whole: what is right on each side may be wrong together."""
-    whole = replace(state, plan=replace(round_.plan, current=None) if rubric else round_.plan)
+    plan = replace(round_.plan, current=None) if rubric else round_.plan
+    whole = replace(state, plan=plan, steps=[*state.steps, *steps])
     check = partial(run_all_checks, whole, context)
     if len(round_.met) < 2:
         context.emit(VerificationStarted(commands=()))

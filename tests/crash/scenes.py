@@ -201,6 +201,21 @@ CROWDED: dict[str, Any] = {
 """Outputs that are more than the context has room for."""
 
 
+def judging(quote: str) -> dict[str, Any]:
+    """A verdict on the one criterion; it is met where there is a quote."""
+    said = {"criterion": 1, "why": "as quoted", "evidence": quote, "met": bool(quote)}
+    return {"json": {"verdicts": [said]}}
+
+
+JUDGED: dict[str, Any] = {
+    "plan": [{"json": {"phases": [{"title": "Mend", "rubric": ["says right"]}]}}],
+    "main": [writing("wrong"), {"say": "Done."}, writing("right"), {"say": "It is right."}],
+    "judge": [{"say": "A fine text!"}, judging(""), judging("It is right.")],
+    "reflect": [{"say": "It has to be right."}],
+}
+"""A judge who rambles, finds a fault, and finds none."""
+
+
 USED = {"usage": {"input": 100, "output": 10}}
 SPENT: dict[str, Any] = {
     "plan": [{"json": {"phases": [{"title": "Transfer"}]}, **USED}],
@@ -249,6 +264,7 @@ SCENES = {
     "spent": Scene(SPENT, ("completed", None, "a"), check=None, tokens=150, form=SUM),
     "remembered": Scene(REMEMBERED, ("completed", None, "a"), check=None, mode="react"),
     "crowded": Scene(CROWDED, ("completed", None, "right"), check=None, mode="react", window=3300),
+    "judged": Scene(JUDGED, ("completed", None, "right"), check=None),
     "team": Scene(TEAM, ("completed", None, "rightb"), check=None, mode="team_collab"),
 }
 """Together they pass through every node."""

@@ -4,7 +4,6 @@ from collections import Counter
 
 import pytest
 from tests.judges import ERRORS, HARMLESS, NO_VERDICT, forty, judged
-from tests.spec.face import say
 
 from daruma.state.verification import read_rubric
 from daruma.tools.judge import Work, read_verdicts
