@@ -162,6 +162,7 @@ def listed_price(name: str, address: str | None, usage: Usage) -> float | None:
     counted = Counted(
         input_tokens=usage.input_tokens,
         cache_read_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
         output_tokens=usage.output_tokens,
     )
     try:
