@@ -36,6 +36,7 @@ async def finish(state: State, context: Context) -> Update:
     result = result_of(state, status, output, context.now(), notes=notes, sandbox=level)
     if not context.settings.fallback_chain.has_emergency:
         result = replace(result, error_struct=None)
+    result = replace(result, context_usage=context.measure(state, context))
     context.emit(
         TaskCompleted(
             task_id=result.task_id,

@@ -104,6 +104,35 @@ class ContextCost:
         return plain
 
 
+@record
+class ContextUsage:
+    """What the window is spent on as a thread stands: tokens by part of a request (CX-08).
+
+    ``limit`` is the budget of a request, None where there is none; ``saved`` what compaction leaves
+    out. ``exact`` says that a tokenizer counted, else it is an estimate. ``told`` are the tokens of
+    the last request by its provider, ``cached`` those of them that it had kept.
+    """
+
+    parts: dict[str, int]
+    limit: int | None = None
+    saved: int = 0
+    exact: bool = False
+    told: int = 0
+    cached: int = 0
+    schema_version: int = 1
+
+    @property
+    def tokens(self) -> int:
+        """The sum of all parts."""
+        return sum(self.parts.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-able values."""
+        plain = asdict(self)
+        plain.pop("schema_version")
+        return {"tokens": self.tokens, **plain}
+
+
 # --- What was changed or left out between what the model said and what was run, on record.
 
 MAX_NAMES: Final = 20

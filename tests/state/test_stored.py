@@ -30,6 +30,7 @@ VERSIONS = {
     "daruma.state.steps.Compaction": 1,
     "daruma.state.steps.Crowded": 1,
     "daruma.state.steps.ContextCost": 1,
+    "daruma.state.steps.ContextUsage": 1,
     "daruma.state.conversation.Clarification": 1,
     "daruma.state.conversation.Continuity": 1,
     "daruma.state.plan.Assignment": 1,
