@@ -83,6 +83,6 @@ CLAIMS: Mapping[str, tuple[str, ...]] = {
         "True - says who is told of a failure - she is named - Ann Miller is told",
         "3 requests to the judge",
         "system prompt",
-        "results of run_command",
+        "results of str_replace_editor",
     ),
 }

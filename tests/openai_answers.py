@@ -97,10 +97,8 @@ def _told_usage(reply: Reply, request: Json) -> Json:
     prompt, answer = reply.usage or (asked // 4, said // 4)
     told = {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
     if any(reply.kept):
-        told["prompt_tokens_details"] = {
-            "cached_tokens": reply.kept[0],
-            "cache_write_tokens": reply.kept[1],
-        }
+        kept = {"cached_tokens": reply.kept[0], "cache_write_tokens": reply.kept[1]}
+        return {"usage": {**told, "prompt_tokens_details": kept}}
     return {"usage": told}
 
 

@@ -282,8 +282,8 @@ def _as_check(verdicts: Iterable[Verdict], failure: Failure | None, seconds: flo
     met = sum(each.met for each in verdicts)
     note = failure.message if failure else f"{met} of {len(verdicts)} criteria met"
     marks = {True: "met", False: "not met"}
-    unmet_last = sorted(verdicts, key=lambda each: not each.met)  # an excerpt is cut to its end
-    lines = (f"{marks[v.met]}: {v.criterion}\n  {v.why}\n  > {v.evidence}" for v in unmet_last)
+    told = [each for each in verdicts if not each.met] or verdicts
+    lines = (f'{marks[v.met]}: {v.criterion} - {v.why} - "{v.evidence}"' for v in told)
     return Check(
         command=JUDGE,
         passed=failure is None and met == len(verdicts),

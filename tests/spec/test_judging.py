@@ -40,7 +40,7 @@ def test_a_red_verdict_goes_the_way_of_red_checks(workspace: Path) -> None:
 
     verified = [each for each in run.nodes if each in ("verify", "reflect")]
     assert verified == ["verify", "verify", "reflect", "verify"]
-    assert "not met: says who is told\n  missing" in run.model.asked()[2].text
+    assert "not met: says who is told - missing" in run.model.asked()[2].text
     assert run.result.headline == "completed"
     assert run.result.checked.to_dict() == {
         "outcome": "passed",

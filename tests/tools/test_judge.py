@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 from tests.judges import ERRORS, HARMLESS, NO_VERDICT, forty, judged
 
-from daruma.state.verification import read_rubric
+from daruma.state.verification import excerpt, read_rubric
+from daruma.tools.evolution._reflector import checks_in
 from daruma.tools.judge import Work, read_verdicts
 
 TEXTS = [*forty()]
@@ -69,6 +70,14 @@ def test_a_judge_that_fails_calls_nothing_good() -> None:
         "why": "judge: failed, down",
     }
     assert down.unclosed == []
+
+
+def test_what_a_judge_found_is_learned_from() -> None:
+    """VE-11, EV-03: as what a check said, by the line that tells most."""
+    run = judged(TEXTS[1], ["none"])
+    (failing,) = checks_in(excerpt(run.result.verifications[0]))
+
+    assert failing.text.startswith("judge failed: not met: says at which hour backups run")
 
 
 @pytest.mark.parametrize(
