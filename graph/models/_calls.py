@@ -55,7 +55,8 @@ def with_marks(messages: Sendable, mark: str) -> Sendable:
 
 def _marked(message: BaseMessage, mark: str) -> BaseMessage:
     content = message.content
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) else [*content]
+    texts = [{"type": "text", "text": content}]
+    parts: list[Any] = texts if isinstance(content, str) else [*content]
     last = parts[-1] if parts else None
     text = last.get("text") if isinstance(last, dict) and last.get("type") == "text" else None
     if isinstance(message, AIMessage) or not isinstance(text, str) or not text.strip():

@@ -537,7 +537,8 @@ _Sizes = tuple[Tokens, dict[str, int]]
 def context_usage(draft: Draft, state: State, context: Context) -> ContextUsage:
     """Return what a request is made of, counted as its budget is."""
     tokens = context.tokens
-    _, said = growing(draft.history).known(_by_part, (tokens, {}), of=tokens)
+    nothing: _Sizes = (tokens, {})
+    _, said = growing(draft.history).known(_by_part, nothing, of=tokens)
     recalled = tokens.of_messages(draft.remembered(state))
     pitfalls = tokens.of_messages(pitfall_messages(state, "main")) if recalled else 0
     own = tokens.of(repository_instructions(state))
@@ -566,7 +567,7 @@ def context_usage(draft: Draft, state: State, context: Context) -> ContextUsage:
     )
 
 
-def _by_part(known: _Sizes, messages: Sequence[AnyMessage]) -> _Sizes:
+def _by_part(known: _Sizes, messages: Sequence[BaseMessage]) -> _Sizes:
     tokens, sizes = known[0], dict(known[1])
     for message in messages:
         part = _part_of(message)
