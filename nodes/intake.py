@@ -44,7 +44,8 @@ async def intake(state: State, context: Context) -> Update:
     unknown = await _unknown_team(template, context.settings, workspace) if template else None
     if_changed = only_if_changed(context.settings, mode)
     verify = verifies(context.settings, mode)
-    rubric = (*context.settings.verification.rubric, *(state.rubric or ()))
+    before = state.task.rubric if taken.resumed and state.task else ()
+    rubric = (*context.settings.verification.rubric, *before, *(state.rubric or ()))
     task = Task(
         id=task_id,
         goal=goal.strip(),

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.spec.face import ALLOWED, Daruma, Run, calls, create, plan, refused, say
+from langgraph.store.memory import InMemoryStore
+from tests.spec.face import ALLOWED, Daruma, Run, call, calls, create, plan, refused, say
 
 NOTE = calls(create("note.md", "Backups run nightly at two.\n"))
 MORE = calls(create("who.md", "Ann is told of a failure.\n"))
@@ -107,7 +108,7 @@ def test_a_rubric_has_work_judged_that_changed_no_file(folder: bool, workspace: 
 )
 def test_a_direct_chat_is_never_judged(mode: str, enabled: bool, why: str, workspace: Path) -> None:
     """MO-03, VE-11: nor where verification is switched off; the result says so (MO-10)."""
-    settings = {"verification": {"enabled": enabled, "rubric": ["is kind"]}}
+    settings: dict[str, Any] = {"verification": {"enabled": enabled, "rubric": ["is kind"]}}
     run = Run([say("Hello.")], mode=mode, workspace=workspace, **settings).ask(rubric=RUBRIC)
 
     assert run.result.headline == "completed, not checked"
@@ -239,6 +240,22 @@ def test_what_a_judge_costs_counts_against_the_budget(workspace: Path) -> None:
     assert run.result.usage["judge"] == {"calls": 1, "input_tokens": 60, "output_tokens": 10} | {
         "usd": 0.0
     }
+
+
+def test_a_task_that_goes_on_after_a_question_keeps_its_rubric() -> None:
+    """VE-11, CO-01: the answer to what was missing names no rubric, and is no other task."""
+    milk = calls(call("create_reminder", "r", title="Milk"))
+    when = calls(call("create_reminder", when="2031-05-05"))
+    script = {
+        "main": [milk, when, say("It is set for the fifth.")],
+        "judge": [verdict("set for the fifth")],
+    }
+    run = Run(script, store=InMemoryStore(), tools={"toolsets": ["assistant"]})
+    run.ask("Remind me of the milk", rubric=RUBRIC[:1])
+    assert run.result.status == "parked"
+    run.ask("on 5 May 2031")
+
+    assert run.result.checked.by == ("judge",)
 
 
 def test_a_rubric_that_is_none_is_refused() -> None:
