@@ -336,7 +336,8 @@ def build_graph(  # noqa: PLR0913  # each is a part of the graph
     run_quietly(compiled, TABLE)
     member = cache(partial(member_of, contexts))
     evolution = Evolution(partial(ask_under, contexts))
-    return Machine.of(compiled, settings, contexts.check, member, evolution, form)
+    measured = contexts.measured
+    return Machine.of(compiled, settings, contexts.check, member, evolution, form, measured)
 
 
 def ask_under(contexts: Contexts, settings: Settings) -> AskText:

@@ -107,7 +107,7 @@ def after_member(_: object) -> Literal["reported"]:
 def after_merge(state: State) -> Literal[Onward, "answered"]:
     if any(call.delegated for call in state.calls):  # in a team no calls are the task's own
         return "answered"
-    return _onward(state) if state.plan else "failed"
+    return _onward(state) if state.plan and state.failure is None else "failed"
 
 
 def after_main(

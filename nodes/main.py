@@ -27,7 +27,8 @@ from daruma.state.mode import KEEP_WORKING
 from daruma.state.progress import alarm, observe_results, signature_of
 from daruma.state.record import copy_with
 from daruma.state.settings import PromptPiece
-from daruma.state.steps import Step
+from daruma.state.steps import ContextUsage, Step
+from daruma.state.verification import judged_by
 from daruma.tools.calls import (
     VisibleTools,
     audit_answer,
@@ -60,6 +61,7 @@ from daruma.tools.window import (
     Draft,
     after_provider_refusal,
     check_size,
+    context_usage,
     sent_history,
     too_large_update,
 )
@@ -118,15 +120,7 @@ async def _think(state: State, context: Context) -> Update:
 
 
 async def _ask(state: State, context: Context) -> Update:
-    planned = state.plan is not None and budget.replans_left(state) > 0
-    offer = visible_tools(
-        state.task,
-        context,
-        hidden_tools(state) | ({REVISE_PLAN} if not planned else frozenset()),
-        reading=has_shortened_results(state.messages),
-        messages=state.messages,
-    )
-    offer = offer_leaving_out(offer, state)
+    offer = _offer(state, context)
     draft = _draft_request(state, context, offer)
     counted, crowded = check_size(draft, state, context)
     if crowded:
@@ -148,6 +142,28 @@ async def _ask(state: State, context: Context) -> Update:
         return {"steps": step, "failure": failure_of(error, "main"), "calls": ()}
     answer = copy_with(answer, counted=counted) if counted else answer
     return _read_answer(state, context, answer, offer, record)
+
+
+def measure(state: State, context: Context) -> ContextUsage | None:
+    """Return what a request of the task is spent on as things stand (CX-08).
+
+    None before a task, and for a team's: its members have requests of their own.
+    """
+    if state.task is None or state.task.mode == "team_collab":
+        return None
+    return context_usage(_draft_request(state, context, _offer(state, context)), state, context)
+
+
+def _offer(state: State, context: Context) -> VisibleTools:
+    planned = state.plan is not None and budget.replans_left(state) > 0
+    offer = visible_tools(
+        state.task,
+        context,
+        hidden_tools(state) | ({REVISE_PLAN} if not planned else frozenset()),
+        reading=has_shortened_results(state.messages),
+        messages=state.messages,
+    )
+    return offer_leaving_out(offer, state)
 
 
 def _draft_request(state: State, context: Context, offer: VisibleTools) -> Draft:
@@ -184,7 +200,8 @@ def prompt(
     there = SKILLS if skills and task.skills else ""
     files = FILES if task.workspace else ""
     own, goal = repository_instructions(state), f"Task: {task.goal}"
-    parts = (WORK, files, there, own, goal, task.role.strip(), *added, learned, form)
+    role, judged = task.role.strip(), judged_by(task.rubric)
+    parts = (WORK, files, there, own, goal, role, judged, *added, learned, form)
     return "\n\n".join(part for part in parts if part)
 
 

@@ -14,6 +14,7 @@ from daruma.state.outcome import LONGEST_ANSWER, answer, last_answer
 from daruma.state.plan import Assignment, Phase, Plan, Report
 from daruma.state.savepoint import Savepoint, savepoint_id
 from daruma.state.task import Task
+from daruma.state.verification import judged_by
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.memory import recall
@@ -102,6 +103,7 @@ def build_member_state(
         f"Phase {given.number} of {given.of}: {phase.title}",
         phase.instructions,
         given.known,
+        judged_by(phase.rubric),
     )
     text = phase.instructions if helps else "\n\n".join(each for each in said if each)
     message = HumanMessage(text, id=phases.message_id(given.plan_id, phase.id))

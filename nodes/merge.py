@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from langchain_core.messages import AIMessage, AnyMessage
 
@@ -14,6 +15,7 @@ from daruma.state.events import (
     PhaseCompleted,
     ToolCompleted,
     VerificationCompleted,
+    VerificationStarted,
     phase_failed,
 )
 from daruma.state.failure import Failure
@@ -22,10 +24,12 @@ from daruma.state.plan import Phase, Plan, Report, with_conflicts, with_red_chec
 from daruma.state.savepoint import Savepoint
 from daruma.state.spending import spending
 from daruma.state.steps import Step
+from daruma.state.task import Task
 from daruma.state.verification import Verification, excerpt
 from daruma.tools.calls import tool_result
 from daruma.tools.context import Context, begin_step
 from daruma.tools.errors import ToolError
+from daruma.tools.judge import NotJudged, with_judgement
 from daruma.tools.rollback import write_savepoint
 from daruma.tools.team import (
     JoinOutcome,
@@ -47,14 +51,16 @@ class Round:
     met: tuple[str, ...] = ()
     savepoints: tuple[Savepoint, ...] = ()
     verification: Verification | None = None
+    failure: Failure | None = None
 
 
 async def merge(state: State, context: Context) -> Update:
     """Close each phase as its member did; merge the work of those that completed theirs.
 
     Work in conflict stays out, and a phase that settles it comes into the plan. Where work of
-    several met without a conflict, the checks are run on the whole. Calls that helpers carried out
-    get their results instead (PL-08).
+    several met without a conflict, the checks are run on the whole. When all is done, a judge is
+    asked about the whole where the task has a rubric (VE-11). Calls that helpers carried out get
+    their results instead (PL-08).
     """
     if calls := calls_to_run(state.calls, delegated=True):
         return await _answer_calls(calls, state, context)
@@ -66,11 +72,13 @@ async def merge(state: State, context: Context) -> Update:
     for report in reports:
         round_ = await _join_report(round_, report, state, context)
     steps = [step for report in reports for step in report.steps]
-    if len(round_.met) > 1 and state.task and state.task.verify:
+    rubric = whole_rubric(state.task, round_.plan)
+    if (len(round_.met) > 1 or rubric) and state.task and state.task.verify:
         record = begin_step(state, "verify", context)
-        round_ = await _check_whole(round_, state, context)
+        round_ = await _check_whole(round_, state, context, rubric, steps)
         passed = round_.verification is not None and round_.verification.passed
-        steps += record(ok=passed)
+        judged = round_.verification if rubric else None
+        steps += record(ok=passed and round_.failure is None, verification=judged)
     done = [r.phase for r in reports if r.phase.status == "completed" and r.phase.answer]
     said = "\n\n".join(f"{phase.title}: {phase.answer}" for phase in done)
     names = "+".join(report.phase.id for report in reports)
@@ -81,7 +89,7 @@ async def merge(state: State, context: Context) -> Update:
         "savepoints": list(round_.savepoints),
         "messages": [AIMessage(said, id=f"{state.plan.id}:merge:{names}")] if said else [],
         "verification": round_.verification,
-        "failure": None,
+        "failure": round_.failure,
         "origin": None,
     }
 
@@ -211,10 +219,28 @@ def _close_phase(plan: Plan, phase: Phase, failure: Failure | None, context: Con
     return closed
 
 
-async def _check_whole(round_: Round, state: State, context: Context) -> Round:
+def whole_rubric(task: Task | None, plan: Plan) -> tuple[str, ...]:
+    """Return what the whole is judged by once each phase is completed; nothing before that."""
+    done = all(phase.status == "completed" for phase in plan.phases)
+    return task.rubric if task and done else ()
+
+
+async def _check_whole(
+    round_: Round, state: State, context: Context, rubric: tuple[str, ...], steps: list[Step]
+) -> Round:
     """Run the checks on the whole: what is right on each side may be wrong together."""
+    plan = replace(round_.plan, current=None) if rubric else round_.plan
+    whole = replace(state, plan=plan, steps=[*state.steps, *steps])
+    check = partial(run_all_checks, whole, context)
+    if len(round_.met) < 2:
+        context.emit(VerificationStarted(commands=()))
+        check = partial(_known, round_.verification or Verification())
     try:
-        found = await run_all_checks(replace(state, plan=round_.plan), context)
+        found = await with_judgement(whole, context, rubric, check, steps)
+    except NotJudged as error:
+        context.emit(verification_completed(error.found))
+        failure = replace(error.failure, node="merge")
+        return replace(round_, verification=error.found, failure=failure)
     except (ToolError, DarumaError, OSError) as error:
         context.emit(VerificationCompleted(passed=False, summary=str(error)))
         found = Verification(note=f"the checks of the whole could not be run: {error}")
@@ -222,5 +248,16 @@ async def _check_whole(round_: Round, state: State, context: Context) -> Round:
     context.emit(verification_completed(found))
     if found.passed:
         return replace(round_, verification=found)
-    plan = with_red_checks(round_.plan, round_.met, excerpt(found))
+    limits = state.task.limits if state.task else None
+    settled = sum(phase.settles is not None for phase in round_.plan.phases)
+    if rubric and limits and settled >= limits.reflect:  # else it might be settled for ever
+        message = f"verification failed: {found.summary} (the limit is budgets.reflect)"
+        failure = Failure(code="verification_failed", node="merge", message=message)
+        return replace(round_, verification=found, failure=failure)
+    merged = round_.met or tuple(phase.id for phase in round_.plan.phases)
+    plan = with_red_checks(round_.plan, merged, excerpt(found))
     return replace(round_, plan=plan, verification=found)
+
+
+async def _known(found: Verification) -> Verification:
+    return found

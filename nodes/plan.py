@@ -56,6 +56,10 @@ You plan a task; others carry the plan out. Answer with one JSON object and noth
 - Optional for a phase: `validation_command` and `rollback_command`, shell lines run in the
   workspace; give them only where undoing a failed phase is clearly needed."""
 
+RUBRIC = """\
+- Optional for a phase: `rubric`, a list of what its work must meet where no command can tell; a
+  judge checks it."""
+
 SNAPSHOT = """\
 - Optional for a phase: `"rollback": "snapshot"`, which puts all files back as they were before the
   phase, should it fail. It is worth it where half of the work would leave the workspace broken for
@@ -195,6 +199,7 @@ def request(
     workspace = state.task.workspace if state.task else None
     place = f"\nWorkspace: {workspace}" if workspace else ""
     lines = [PROMPT, *([SNAPSHOT] if workspace and snapshots else ())]
+    lines += [RUBRIC] if settings.llm.judge_model else []
     if team:
         lines.append(TEAM.format(experts="\n".join(f"  {e.name}: {e.about}" for e in team.experts)))
     lines += [LOOKING] if tools else []

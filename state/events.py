@@ -533,6 +533,16 @@ class VerificationCompleted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WorkJudged(Event):
+    """A judge has been asked whether the work meets its rubric; part of a verification (VE-11)."""
+
+    type: ClassVar[str] = "work_judged"
+    passed: bool
+    summary: str
+    verdicts: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reflected(Event):
     """What the model makes of a red result, before it goes on."""
 

@@ -104,6 +104,7 @@ MEANINGS: Final[dict[str, str]] = {
     "tool_name": "Name of the tool that the action calls; null if it calls none.",
     "total": "Number of the files that changed; paths are the first of them.",
     "undo": "Id of the snapshot of what was there before; null if there is none.",
+    "verdicts": "Of each criterion: criterion, met, evidence, why; none if the judge gave none.",
     "variants": "Ids of the learned instructions.",
     "wait": "Seconds until the next request.",
     "why": "Why, in one line.",
@@ -134,6 +135,7 @@ MEANINGS: Final[dict[str, str]] = {
     "verification_completed.passed": "Whether all checks were green; null: nothing was checked.",
     "verification_completed.outcome": "passed, failed, or none: nothing was checked.",
     "task_completed.status": "How the task ended: state/task.py; only completed is success.",
+    "work_judged.passed": "Whether every criterion is met.",
     "tool_completed.output": "The first 2,000 characters of the result.",
 }
 

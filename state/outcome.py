@@ -170,7 +170,10 @@ def last_answer(state: State) -> str:
 
 
 def checked_of(state: State) -> Checked:
-    """Say whether the work was checked: of a plan, whether each of its phases was (MO-10)."""
+    """Say whether the work was checked: of a plan, whether each of its phases was (MO-10).
+
+    A judge of the whole has looked at what each phase came to (VE-11).
+    """
     if state.plan is None or state.failure:
         return _checked(state, state.verification)
     closed = [phase for phase in state.plan.phases if phase.status in {"completed", "failed"}]
@@ -178,10 +181,18 @@ def checked_of(state: State) -> Checked:
     if state.verification:  # of a team: of the whole
         each.append(_checked(state, state.verification))
     by = tuple(dict.fromkeys(command for one in each for command in one.by))
-    for outcome in ("failed", "none"):
+    whole = _judged_whole(state)
+    for outcome in ("failed",) if whole else ("failed", "none"):
         if found := next((one for one in each if one.outcome == outcome), None):
             return replace(found, by=by)
     return replace(each[-1], by=by) if each else _checked(state, None)
+
+
+def _judged_whole(state: State) -> bool:
+    """Whether the last verdict is about all that the task itself is to meet."""
+    asked = set(state.task.rubric) if state.task else set()
+    checks = state.verification.checks if state.verification else ()
+    return bool(asked) and asked <= {v.criterion for check in checks for v in check.verdicts}
 
 
 def _checked(state: State, verification: Verification | None) -> Checked:
@@ -254,8 +265,9 @@ def result_of(
 ) -> TaskResult:
     """Return the result of the task at hand; ``now`` is Unix time in seconds."""
     steps, completed = budget.of_task(state), status == "completed"
-    looked = any(step.kind == "look" for step in steps)
-    kinds: tuple[StepKind, ...] = tuple(k for k in get_args(StepKind) if k != "look" or looked)
+    used = {step.kind for step in steps}
+    every: tuple[StepKind, ...] = get_args(StepKind)
+    kinds = [kind for kind in every if kind in used or kind not in ("look", "judge")]
     seconds: dict[str, float] = {
         kind: sum(s.seconds for s in steps if s.kind == kind) for kind in kinds
     }

@@ -13,7 +13,7 @@ from daruma.state.lessons import Instructions, Lessons
 from daruma.state.record import record
 from daruma.state.steps import Step
 from daruma.state.task import Status, Task
-from daruma.state.verification import Check, Verification
+from daruma.state.verification import Check, Rubric, Verification
 
 if TYPE_CHECKING:
     pass
@@ -46,7 +46,8 @@ class Phase:
     ``rollback`` "snapshot" puts the workspace back as it was before the phase, should it fail.
     ``conflicts`` are the files in which a team member's work met other work; ``settles`` names the
     phase whose conflicts this one is there to settle. ``answer`` is what the model said when it
-    was done; ``unmerged`` are the snapshots that its work began and ended with, if it conflicts.
+    was done; ``rubric`` is what a judge holds its work against (VE-11). ``unmerged`` are the
+    snapshots that its work began and ended with, if it conflicts.
     ``validation_run`` and ``rollback_run`` are what its commands came to when it had failed, the
     last time that they were run.
     """
@@ -59,6 +60,7 @@ class Phase:
     validation_command: Command = None
     rollback_command: Command = None
     rollback: Literal["snapshot"] | None = None
+    rubric: Rubric = ()
     conflicts: tuple[str, ...] = ()
     settles: str | None = None
     unmerged: tuple[str, str] | None = None
@@ -78,6 +80,7 @@ class Phase:
             "validation_command": self.validation_command,
             "rollback_command": self.rollback_command,
             "rollback": self.rollback,
+            "rubric": list(self.rubric) or None,
             "conflicts": list(self.conflicts) or None,
             "settles": self.settles,
             "answer": self.answer or None,

@@ -35,6 +35,7 @@ FIELDS = frozenset(
         "validation_command",
         "rollback_command",
         "rollback",
+        "rubric",
     }
 )
 """What a phase is made of, as models and people write it."""

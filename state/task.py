@@ -78,7 +78,8 @@ class Limits:
 class Task:
     """One request on a thread. ``verify`` and ``review`` say whether those gates stand in its way.
 
-    ``only_if_changed`` has it verified only where it changed its workspace (MO-04).
+    ``only_if_changed`` has its checks run only where it changed its workspace (MO-04). ``rubric``
+    is what a judge holds the whole of its work against (VE-11).
 
     The limits are copied from the settings, so that a resumed or forked thread has the budget its
     own history says, whatever the settings are by then. ``expert`` names the team member whose task
@@ -101,6 +102,7 @@ class Task:
     skills: bool = False
     verify: bool = False
     only_if_changed: bool = False
+    rubric: tuple[str, ...] = ()
     review: bool = False
     started_at: float = 0.0
     request: str = ""

@@ -86,4 +86,14 @@ CLAIMS: Mapping[str, tuple[str, ...]] = {
         r"\[\]\n",
         "'run', 'answer', 'show'.*?'completed, not checked', 'Nothing to do here.'",
     ),
+    "08_judging": (
+        "-9",
+        "completed - judge: passed, 2 of 2 criteria met",
+        "Ann Miller",
+        "False - says who is told of a failure - nobody is named",
+        "True - says who is told of a failure - she is named - Ann Miller is told",
+        "3 requests to the judge",
+        "system prompt",
+        "results of str_replace_editor",
+    ),
 }

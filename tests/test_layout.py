@@ -69,7 +69,7 @@ FLOORS = {
         (
             *("call_execution", "context", "hooks", "provider_messages"),
             *("response_format", "tokens", "window"),
-            *("checks", "exit_codes", "reports", "rollback", "verification"),
+            *("checks", "exit_codes", "judge", "reports", "rollback", "verification"),
             *("continuity", "evolution", "recovery", "team"),
         ),
     ),

@@ -22,7 +22,7 @@ from daruma.state.result import Structured, TaskResult
 from daruma.state.settings import Settings
 from daruma.state.spending import is_stopped, overrun
 from daruma.state.steering import NoSteering, Steering, can_be_steered, deliver, was_told
-from daruma.state.steps import Overrun, Paying, Step, StepKind
+from daruma.state.steps import ContextUsage, Overrun, Paying, Step, StepKind
 from daruma.state.task import Scope, Task
 from daruma.state.usage import Failover, Role, Usage
 from daruma.tools.calls import (
@@ -116,6 +116,11 @@ def not_handed_over(state: State, result: TaskResult) -> None:
     """Hand nothing over: nobody learns."""
 
 
+def unmeasured(state: State, context: "Context", /) -> ContextUsage | None:  # noqa: ARG001 - a Measure
+    """Count nothing: there is no request."""
+    return None
+
+
 @dataclass(frozen=True)
 class Context:
     """The live things of one run: never in the state, made when the graph is built.
@@ -124,7 +129,8 @@ class Context:
     raises :class:`~daruma.tools.sandbox.SandboxUnavailable`. ``tokens`` counts what the
     main
     model reads, ``own_auxiliary`` says that the auxiliary model is another one, ``can_ask``
-    that a question to a person can be kept until it is answered. ``files_id`` is another name than
+    that a question to a person can be kept until it is answered, ``measure`` says what a request
+    is spent on. ``files_id`` is another name than
     the thread's for what is kept of its files. ``namespace`` tells the runs of a thread apart that
     other graphs have made it for. ``response_format`` is the form that answers are
     to have, ``hooks`` are asked about what the node does, ``steering`` is what people say
@@ -142,6 +148,7 @@ class Context:
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     hand_over: HandOver = not_handed_over
+    measure: Callable[[State, "Context"], ContextUsage | None] = unmeasured
     carry_out: CarryOut = nobody
     exact_calls: ExactCalls = field(default_factory=ExactCalls)
     journal: Journal = field(default_factory=NoJournal)

@@ -20,6 +20,7 @@ from daruma.graph.command_line._questions import (
 )
 from daruma.graph.timeline import call_title, render_duration_if_any, todo_line
 from daruma.state.spending import format_amount
+from daruma.state.text import revealed_line
 
 # --- What was repaired or left out of an answer's calls, and what it took to get it, as lines.
 
@@ -342,6 +343,13 @@ def _verified(event: Event) -> list[Line]:
     return [Line("ok", "verified") if event["passed"] else Line("bad", "not verified")]
 
 
+def _judged(event: Event) -> list[Line]:
+    mark: Mark = "ok" if event["passed"] else "bad"
+    unmet = (each for each in event["verdicts"] if not each["met"])
+    told = (Line("note", revealed_line(f"not met: {v['criterion']}: {v['why']}")) for v in unmet)
+    return [Line(mark, "judge", event["summary"]), *told]
+
+
 def _reflected(event: Event) -> list[Line]:
     said = Line("words", beginning(event["text"], 6)) if event["text"] else None
     return [Line("head", "Reflection"), said or Line("note", "none came; going on without")]
@@ -394,6 +402,7 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "command_run": _command,
     "verification_started": lambda _: [Line("head", "Verification")],
     "verification_completed": _verified,
+    "work_judged": _judged,
     "reflected": _reflected,
     "recovery_started": started_lines,
     "recovery_action": action_lines,

@@ -267,6 +267,7 @@ def _details(phase: Mapping[str, Any]) -> list[str]:
         "after": after,
         "by": expert,
         "checked with": phase.get("validation_command"),
+        "judged by": "; ".join(phase.get("rubric", ())),
         "undone with": phase.get("rollback_command"),
         "if it fails": "all files are put back" if phase.get("rollback") else None,
         "settles the conflicts of": phase.get("settles"),

@@ -28,6 +28,7 @@ from daruma.graph.command_line._options import (
 from daruma.graph.command_line._printable import one_line
 from daruma.state.errors import DarumaError
 from daruma.state.mode import MODES
+from daruma.state.verification import read_rubric
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 
 # --- ``daruma run`` and ``daruma resume``: a new task, and going on with one.
+
+_LONGEST_PATH = 1000
+"""Characters: systems complain of longer ones."""
 
 
 def run(  # noqa: PLR0913  # each is an option of the command
@@ -60,6 +64,12 @@ def run(  # noqa: PLR0913  # each is an option of the command
         str | None,
         typer.Option(metavar="FILE", help="JSON schema that the answer is to fit; it is printed."),
     ] = None,
+    rubric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE|TEXT", help="What a judge holds the work against; may be repeated."
+        ),
+    ] = None,
     submit: Submit = False,
     yes: Yes = False,
     json: AsJson = False,
@@ -71,7 +81,13 @@ def run(  # noqa: PLR0913  # each is an option of the command
     if not goal.strip():
         raise typer.BadParameter("say what is to be done", param_hint="GOAL")
     name = new_thread_name() if thread is None else checked_thread_name(thread)
-    given = {"messages": [("user", goal)], "mode": mode, "workspace": workspace}
+    given: dict[str, Any] = {
+        "messages": [("user", goal)],
+        "mode": mode,
+        "workspace": workspace,
+    }
+    if rubric:
+        given["rubric"] = _rubric_in(rubric)
     if schema and submit:
         raise typer.BadParameter("a worker knows no schema: leave out --submit")
     form = _schema_in(schema) if schema else None
@@ -93,6 +109,20 @@ def _schema_in(path: str) -> dict[str, Any]:
         return ResponseFormat.of(loads(file.read_text(encoding="utf-8"))).schema
     except (OSError, ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{path}: {error}", param_hint="--schema") from None
+
+
+def _rubric_in(given: Sequence[str]) -> list[str]:
+    """Read the criteria of files, and those that are told in words (VE-11)."""
+    found: list[str] = []
+    for each in given:
+        try:
+            file = len(each) <= _LONGEST_PATH and Path(each).is_file()
+            text = Path(each).read_text(encoding="utf-8") if file else each
+            found += read_rubric(text)
+            read_rubric(found)
+        except (OSError, ValueError) as error:
+            raise typer.BadParameter(f"{each[:100]}: {error}", param_hint="--rubric") from None
+    return found
 
 
 def resume(

@@ -11,6 +11,7 @@ import typer
 
 from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._printable import one_line
+from daruma.state.steps import ContextUsage
 
 Cell = str | datetime
 
@@ -117,3 +118,23 @@ def render_age(seconds: float) -> str:
         if seconds >= length:
             return f"{int(seconds // length)} {unit} ago"
     return "just now"
+
+
+def context_table(usage: ContextUsage | None) -> Table:
+    """Return what a window is spent on, as a table (CX-08); a chat's ``/context`` shows it too."""
+    if usage is None:
+        nothing = "it is told when a task of its own model has ended"
+        return Table(("part", "tokens", "share"), (), values=None, nothing=nothing)
+    most = usage.limit or usage.tokens
+    sized = sorted(usage.parts.items(), key=lambda each: -each[1])
+    rows = [("all", usage.tokens), *sized]
+    rows += [("left out by compaction", usage.saved)] if usage.saved else []
+    told = f"; {usage.told:,} by its provider, {usage.cached:,} of them kept" if usage.told else ""
+    counted = "by a tokenizer" if usage.exact else "an estimate"
+    of = f" of {usage.limit:,}" if usage.limit else ""
+    return Table(
+        ("part", "tokens", "share"),
+        [(part, f"{size:,}", f"{100 * size / max(1, most):.0f} %") for part, size in rows],
+        values=usage.to_dict(),
+        note=f"{usage.tokens:,}{of} tokens, {counted}{told}",
+    )

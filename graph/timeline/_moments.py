@@ -291,6 +291,7 @@ _NODES: dict[StepKind, str] = {
     "tool": "tool",
     "pause": "pause",
     "structure": "structure",
+    "judge": "verify",
 }
 _KINDS: dict[StepKind, Kind] = {
     "plan": "plan",
@@ -311,6 +312,7 @@ _FAILED: dict[StepKind, str] = {
     "repair": "nothing repaired",
     "structure": "not in the structure that was asked for",
     "verify": "verification failed",
+    "judge": "no verdict",
 }
 _DONE: dict[StepKind, str] = {
     "repair": "asked to repair calls",
@@ -318,6 +320,7 @@ _DONE: dict[StepKind, str] = {
     "intake": "asked whether the message goes on with what came before",
     "summarise": "history summarised",
     "verify": "verification passed",
+    "judge": "asked the judge",
     "plan": "a plan was made",
     "look": "looked around",
     "think": "answered",

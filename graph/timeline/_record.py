@@ -16,7 +16,7 @@ from daruma.state.plan import Phase, Plan
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
 from daruma.state.task import Task
-from daruma.state.verification import Check, Verification
+from daruma.state.verification import Check, Verification, title_of
 
 # --- What is on record of a run: a state, the walk that led to it, and those of team members.
 
@@ -355,9 +355,10 @@ def check_moments(verification: Verification, at: float) -> Sequence[Moment]:
 
 def _check(check: Check, at: float) -> Moment:
     ended = "timed out" if check.timed_out else f"exit {check.exit_code}"
+    confined = () if check.by_judge else (ended, check.stopped_by, f"sandbox {check.sandbox}")
     return Moment(
         kind="check",
-        title=f"$ {check.command}",
+        title=title_of(check),
         detail=check.note,
         output=check.output,
         at=at,
@@ -365,7 +366,5 @@ def _check(check: Check, at: float) -> Moment:
         seconds=check.seconds,
         ok={"passed": True, "failed": False, "none": None}[check.outcome],
         node="verify",
-        note="; ".join(
-            part for part in (ended, check.stopped_by, f"sandbox {check.sandbox}") if part
-        ),
+        note="; ".join(part for part in confined if part),
     )

@@ -270,6 +270,9 @@ class RoleOptions(Section):
         description="Of side tasks: over those of main, where the main model does them.",
     )
     fallback: ModelOptions = Field(default=ModelOptions(), description="Of llm.fallback_models.")
+    judge: ModelOptions = Field(
+        default=ModelOptions(), description="Of the judge: over those of main, where that judges."
+    )
 
 
 class LLM(Section):
@@ -280,6 +283,9 @@ class LLM(Section):
         description="Main model, e.g. openai:NAME, anthropic:NAME, ollama:NAME or scripted:FILE.",
     )
     auxiliary_model: str | None = Field(default=None, description="Cheaper model for side tasks.")
+    judge_model: str | None = Field(
+        default=None, description="Judges work by a rubric; null: the main model."
+    )
     fallback_models: tuple[Filled, ...] = Field(
         default=(), description="Tried when the main model fails."
     )

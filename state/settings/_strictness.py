@@ -23,6 +23,7 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "mode": FREE,
     "llm.model": TRUST,
     "llm.auxiliary_model": TRUST,
+    "llm.judge_model": TRUST,
     "llm.fallback_models": TRUST,
     "llm.embedding_model": TRUST,
     "llm.model_aliases": TRUST,
@@ -30,7 +31,7 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "llm.context_window_tokens": LOWER,
     **{
         f"llm.options.{role}.{name}": rule
-        for role in ("main", "auxiliary", "fallback")
+        for role in ("main", "auxiliary", "fallback", "judge")
         for name, rule in {
             "temperature": FREE,
             "effort": TRUST,  # it costs
@@ -73,6 +74,7 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "budgets.when_spent": ("ask", "stop"),
     "verification.enabled": (False, "auto", True),
     "verification.commands": TRUST,
+    "verification.rubric": TRUST,  # it costs, and makes work count as checked
     "verification.max_reinjections": LOWER,
     "verification.timeout": LOWER,
     "rollback.default_timeout": LOWER,

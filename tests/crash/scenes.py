@@ -253,6 +253,21 @@ REPLANNED: dict[str, Any] = {
 """The planner looks, a phase contradicts the plan and is rolled back, and the rest is made anew."""
 
 
+def judging(quote: str) -> dict[str, Any]:
+    """A verdict on the one criterion; it is met where there is a quote."""
+    said = {"criterion": 1, "why": "as quoted", "evidence": quote, "met": bool(quote)}
+    return {"json": {"verdicts": [said]}}
+
+
+JUDGED: dict[str, Any] = {
+    "plan": [{"json": {"phases": [{"title": "Mend", "rubric": ["says right"]}]}}],
+    "main": [writing("wrong"), {"say": "Done."}, writing("right"), {"say": "It is right."}],
+    "judge": [{"say": "A fine text!"}, judging(""), judging("It is right.")],
+    "reflect": [{"say": "It has to be right."}],
+}
+"""A judge who rambles, finds a fault, and finds none."""
+
+
 USED = {"usage": {"input": 100, "output": 10}}
 SPENT: dict[str, Any] = {
     "plan": [{"json": {"phases": [{"title": "Transfer"}]}, **USED}],
@@ -324,6 +339,7 @@ SCENES = {
     "remembered": Scene(REMEMBERED, ("completed", None, "a"), check=None, mode="react"),
     "crowded": Scene(CROWDED, ("completed", None, "right"), check=None, mode="react", window=3300),
     "replanned": Scene(REPLANNED, ("completed", None, "right"), replan=1),
+    "judged": Scene(JUDGED, ("completed", None, "right"), check=None),
     "team": Scene(TEAM, ("completed", None, "rightb"), check=None, mode="team_collab"),
     "delegated": Scene(
         DELEGATED, ("completed", None, "right"), check=None, mode="react", delegate=True

@@ -173,6 +173,7 @@ def test_the_input_is_what_a_request_may_say() -> None:
         "messages",
         "mode",
         "workspace",
+        "rubric",
         "continuity",
     }
     assert set(graph.invoke({"messages": "hi"})) <= {"messages", "plan", "result"}
