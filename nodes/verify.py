@@ -31,9 +31,8 @@ async def verify(state: State, context: Context) -> Update:
     Where a person has said something meanwhile, the model is asked first (FA-14).
     Where there is a rubric and they are not red, a judge is asked, who takes their place (VE-11).
     """
-    if early := budget_exceeded(state, "verify", context) or await receive_before_end(
-        state, context
-    ):
+    spent = budget_exceeded(state, "verify", context)
+    if early := spent or await receive_before_end(state, context):
         return early
     record = begin_step(state, "verify", context)
     asked: list[Step] = []
