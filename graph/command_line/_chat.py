@@ -247,8 +247,8 @@ class Chat:
             return "/quit"
 
     def _status(self) -> list[Text]:
-        known = (self.session.thread, self._model, self.mode or "", "/help")
-        return [Text(f"  {' · '.join(one_line(each) for each in known if each)}", style="dim")]
+        known = (self.session.thread, self.mode or "auto", "/help", self._model)
+        return [Text(f"  {' · '.join(map(one_line, known))}", style="dim")]
 
     def _safely(self, work: Callable[[], None]) -> None:
         """Say what goes wrong on one line; untrusted settings are asked about first (SE-02)."""
@@ -320,7 +320,7 @@ class Chat:
 
     def _keep(self, text: str) -> None:
         if self._prompt:
-            self._prompt.kept = text
+            self._prompt.kept = f"/{text}" if text.startswith("/") else text
 
     def _hold(self, start: Start) -> None:
         """Run the thread as ``daruma run`` does, with a line to type on."""
@@ -339,7 +339,7 @@ class Chat:
                 except EOFError:
                     line = "/quit"
                 if self._asked:
-                    self._keep(line)
+                    self._prompt.kept = line
                 elif self._talk and self._talk.ended:
                     self._next.append(line)
                 else:
