@@ -414,11 +414,11 @@ class Chat:
 
     def do_goal(self, text: str) -> None:
         """Change the goal of the task that is at work to a TEXT."""
-        self._steer("", goal=text)
+        self._steer(text, goal=text)
 
     def do_stop(self, text: str) -> None:
         """Stop the task that is at work after this step, and be asked what to do."""
-        self._steer(text, stop=True)
+        self._steer(text or "Stop here, and ask me.", stop=True)
 
     def do_resume(self, _: str) -> None:
         """Go on with what was interrupted, or left open."""
