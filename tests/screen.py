@@ -7,8 +7,8 @@ from rich.cells import cell_len
 
 _PIECE = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])|([\r\n\b])|([^\x1b\r\n\b]+)|(.)", re.DOTALL)
 
-_MODES = ("?7", "?12", "?25", "?2004")
-"""Wrapping, a blinking cursor, a cursor at all, marks around what is pasted."""
+_MODES = ("?1", "?7", "?12", "?25", "?2004")
+"""Keys of arrows, wrapping, a blinking cursor, a cursor at all, marks around what is pasted."""
 
 
 class Screen:

@@ -136,7 +136,7 @@ class Prompt:
                 set_exception_handler=False,
             )
         except asyncio.CancelledError:
-            self.kept = self.text
+            self.kept = self.text or self.kept
             raise
 
     def _message(self) -> ANSI:

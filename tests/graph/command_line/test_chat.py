@@ -43,7 +43,7 @@ def leave(terminal: Terminal) -> int:
 def goals(daruma: Daruma) -> list[str]:
     """What the thread's tasks were to do."""
     moments = daruma("show", "t", "--json").json["timeline"]["moments"]
-    return [each["title"] for each in moments if each["kind"] == "task"]
+    return [each["detail"] for each in moments if each["kind"] == "request"]
 
 
 def test_each_line_is_a_task_of_one_thread(daruma: Daruma) -> None:
@@ -73,7 +73,7 @@ def test_a_paste_is_one_task(daruma: Daruma) -> None:
     say(terminal, "five")
 
     assert leave(terminal) == 0
-    assert goals(daruma) == ["one two é 数 three", "/four five"]
+    assert goals(daruma) == ["one\ntwo é 数\nthree", "/four\nfive"]
 
 
 # --- Questions are asked in place, as `daruma run` does on a terminal.
