@@ -202,7 +202,10 @@ class Chat:
 
     def hold(self) -> int:
         """Talk, and return the exit code: 0, or that of the signal that ended it."""
-        snapshot = run_interruptible(self._settle())
+        try:
+            snapshot = run_interruptible(self._settle())
+        except Cancelled as end:
+            return end.exit_code
         task = snapshot.values.get("task") if snapshot else None
         place = self.session.workspace or (task.workspace if task else None)
         self.paper.put(
@@ -213,8 +216,7 @@ class Chat:
         if snapshot:
             self._safely(partial(self._take_up, snapshot))
         while not self._left:
-            line = self._next.pop(0) if self._next else self._read()
-            self._safely(partial(self._obey, line))
+            self._safely(self._obey_next)
         if self.session.reached:
             again = f"daruma chat --thread {shlex.quote(self.session.thread)}"
             self.paper.put(Line("note", f"go on with {again}"))
@@ -238,13 +240,17 @@ class Chat:
         elif unfinished(snapshot) and input(going).strip().lower()[:1] == "y":
             self._hold(unfinished)
 
-    def _read(self) -> str:
+    def _obey_next(self) -> None:
         try:
-            if self._prompt is None:
-                return input("> ")
-            return run_interruptible(self._prompt.read(self._status, working=False))
+            if self._next:
+                line = self._next.pop(0)
+            elif self._prompt:
+                line = run_interruptible(self._prompt.read(self._status, working=False))
+            else:
+                line = input("> ")
         except EOFError:
-            return "/quit"
+            line = "/quit"
+        self._safely(partial(self._obey, line))
 
     def _status(self) -> list[Text]:
         known = (self.session.thread, self.mode or "auto", "/help", self._model)
@@ -258,7 +264,7 @@ class Chat:
             if agreed(error.path):
                 self._safely(work)
         except (KeyboardInterrupt, EOFError, typer.Abort):
-            self.paper.put(Line("note", "cancelled"))
+            self.paper.put(Line("note", "cancelled; /quit leaves"))
         except Cancelled as end:
             self._signalled(end.exit_code)
         except Exception as error:  # noqa: BLE001  # a bug is told in one line too, and kept
@@ -422,6 +428,8 @@ class Chat:
 
     def do_resume(self, _: str) -> None:
         """Go on with what was interrupted, or left open."""
+        if not self.session.reached:
+            raise DarumaError("nothing has begun on this thread yet")
         self._hold(unfinished)
 
     def do_quit(self, _: str) -> None:

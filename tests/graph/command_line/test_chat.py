@@ -13,6 +13,8 @@ from tests.daruma_command import DONE, PLAN, Daruma, command
 from tests.screen import widths
 from tests.terminal import Terminal
 
+from daruma.graph.run import Machine
+
 CTRL_C, CTRL_D, ALT_ENTER, TAB = "\x03", "\x04", "\x1b\r", "\t"
 READY = "\x1b[J\x1b[0;2m  t · "
 """A line to type on is drawn for the first time, while nothing is at work."""
@@ -196,6 +198,44 @@ def test_leaving_in_the_midst_says_what_becomes_of_it(daruma: Daruma) -> None:
     assert daruma("show", "t", "--json").json["status"] == "completed"
 
 
+steering = pytest.mark.skipif(
+    not hasattr(Machine, "asteer"), reason="a task at work can not be told anything yet"
+)
+
+
+@steering
+def test_a_line_while_it_works_is_told_to_the_task(daruma: Daruma) -> None:
+    """So is a goal, and what is typed once it was stopped, which goes on with it."""
+    with at_work(daruma) as (terminal, pipe):
+        say(terminal, "Use tabs", "▸")
+        terminal.press(CTRL_C)
+        terminal.wait_for(READY, anew=True)
+        terminal.type("Be brief")
+        terminal.wait_for("read line", anew=True)
+        say(terminal, "/goal Wait well", "▸")
+        let_go(pipe)
+        terminal.wait_for(READY, anew=True)
+
+        assert leave(terminal) == 0
+    shown = "\n".join(terminal.screen.shown)
+    told = [shown.index(f"“ {each}") for each in ("Use tabs", "Be brief", "Wait well")]
+    assert told == sorted(told)
+    assert daruma("show", "t", "--json").json["goal"] == "Wait well"
+
+
+@steering
+def test_a_stop_asks_in_place(daruma: Daruma) -> None:
+    """After the step, before the next request; the answer goes on with the task."""
+    with at_work(daruma) as (terminal, pipe):
+        say(terminal, "/stop", "▸")
+        let_go(pipe)
+        terminal.wait_for("(empty: later)", anew=True)
+        say(terminal, "Go on", "The first is done.")
+        terminal.wait_for(READY, anew=True)
+
+        assert leave(terminal) == 0
+
+
 def test_a_half_typed_line_answers_no_question(daruma: Daruma) -> None:
     """It is ended first, and is there again afterwards."""
     args = {"command": "create", "path": "made", "file_text": "x"}
@@ -267,8 +307,8 @@ def test_each_command_is_one_of_the_command_line(daruma: Daruma) -> None:
         "/budget": "nothing is spent yet",
         "/plan": "there is no plan",
         "/context": "nothing was counted yet",
-        "/stop": "at work",
-        "/resume": "there is no thread",
+        "/stop": "✗",
+        "/resume": "nothing has begun",
         "/mode": "mode auto",
         "/mode plan_exec": "mode plan_exec",
         "/mode mode": "there is no mode 'mode': auto, direct_chat",
