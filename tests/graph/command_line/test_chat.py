@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import Any
 
 import pytest
 from tests.daruma_command import DONE, PLAN, Daruma, command
@@ -117,9 +117,7 @@ def test_a_question_left_open_is_asked_before_the_next_task(daruma: Daruma) -> N
 
 
 @contextmanager
-def at_work(
-    daruma: Daruma, *turns: dict[str, Any], **how: Any
-) -> Iterator[tuple[Terminal, IO[str]]]:
+def at_work(daruma: Daruma, *turns: dict[str, Any], **how: Any) -> Iterator[tuple[Terminal, int]]:
     """A chat whose task waits in a command until something is written to a pipe."""
     go = daruma.folder / "ws" / "go"
     os.mkfifo(go)
@@ -127,16 +125,15 @@ def at_work(
     wait = {"calls": [command("read line < go; echo $line")]}
     script = {"main": [wait, *(turns or (ONE, TWO))]}
     terminal = chat(daruma, "--workspace", "ws", script=script, **how)
-    terminal.type("Wait")
-    with go.open("w") as pipe:
-        terminal.wait_for("$ read line", anew=True)
-        yield terminal, pipe
+    pipe = os.open(go, os.O_RDWR)  # what is written waits for whoever reads
+    say(terminal, "Wait", "$ read line")
+    yield terminal, pipe
+    os.close(pipe)
 
 
-def let_go(pipe: IO[str]) -> None:
+def let_go(pipe: int) -> None:
     """Let the command end."""
-    pipe.write("went\n")
-    pipe.flush()
+    os.write(pipe, b"went\n")
 
 
 def test_what_goes_on_stands_above_the_line(daruma: Daruma) -> None:
@@ -169,7 +166,7 @@ def test_ctrl_c_stops_the_task_and_not_the_talk(daruma: Daruma) -> None:
         terminal.wait_for(READY, anew=True)
         cancelled = "Cancelled" in terminal.seen
         terminal.type("/resume")
-        terminal.wait_for("$ read line", anew=True)
+        terminal.wait_for("read line", anew=True)
         let_go(pipe)
         terminal.wait_for("The first is done.", anew=True)
         terminal.wait_for(READY, anew=True)
@@ -190,7 +187,7 @@ def test_leaving_in_the_midst_says_what_becomes_of_it(daruma: Daruma) -> None:
         again = Terminal(daruma, "chat", "--thread", "t")
         again.wait_for("Go on with it?")
         again.type("y")
-        again.wait_for("$ read line", anew=True)
+        again.wait_for("read line", anew=True)
         let_go(pipe)
         again.wait_for(READY)
 
