@@ -5,11 +5,14 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len
 
-_PIECE = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])|([\r\n])|([^\x1b\r\n]+)|(.)", re.DOTALL)
+_PIECE = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])|([\r\n\b])|([^\x1b\r\n\b]+)|(.)", re.DOTALL)
+
+_MODES = ("?1", "?7", "?12", "?25", "?2004")
+"""Keys of arrows, wrapping, a blinking cursor, a cursor at all, marks around what is pasted."""
 
 
 class Screen:
-    """Knows the codes that a live view uses; any other code is an error."""
+    """Knows the codes that a live view and a prompt use; any other code is an error."""
 
     def __init__(self) -> None:
         self.lines = [""]
@@ -26,6 +29,8 @@ class Screen:
                 self.column = 0
             elif control == "\n":
                 self._feed()
+            elif control == "\b":
+                self.column -= 1
             else:
                 self._put(words)
         return self
@@ -41,9 +46,15 @@ class Screen:
             assert self.row >= 0, "the cursor went above all that was written"
         elif (numbers, code) == ("2", "K"):
             self.lines[self.row] = ""
+        elif code in "CD":
+            self.column += int(numbers or 1) * (1 if code == "C" else -1)
+        elif code in "JK":
+            assert not numbers, numbers
+            self.lines[self.row] = self.lines[self.row][: self.column]
+            self.lines = self.lines if code == "K" else self.lines[: self.row + 1]
         elif code in "hl":
-            assert numbers == "?25", numbers
-            self.cursor_shown = code == "h"
+            assert numbers in _MODES, numbers
+            self.cursor_shown = code == "h" if numbers == "?25" else self.cursor_shown
         else:
             assert code == "m", (numbers, code)
 

@@ -16,13 +16,20 @@ SECONDS = 60
 class Terminal:
     """A terminal of some columns and rows, with a command running in it."""
 
-    def __init__(self, daruma: Daruma, *args: str, columns: int = 60, rows: int = 24) -> None:
+    def __init__(
+        self,
+        daruma: Daruma,
+        *args: str,
+        columns: int = 60,
+        rows: int = 24,
+        kind: str = "xterm-256color",
+    ) -> None:
         self._screen, inside = pty.openpty()
         self.resize(columns, rows)
-        daruma.setenv("TERM", "xterm-256color")
+        daruma.setenv("TERM", kind)
         self.process = daruma.start(*args, stdin=inside, stdout=inside, stderr=inside)
         os.close(inside)
-        self._shown = b""
+        self._shown, self._typed_at = b"", 0
 
     @property
     def seen(self) -> str:
@@ -39,21 +46,27 @@ class Terminal:
         size = struct.pack("HHHH", rows, columns, 0, 0)
         fcntl.ioctl(self._screen, termios.TIOCSWINSZ, size)
 
-    def wait_for(self, text: str) -> None:
-        """Read what the terminal shows until a text appears."""
-        while text not in self.seen:
+    def wait_for(self, text: str, *, anew: bool = False) -> None:
+        """Read until a text appears; ``anew``: since something was typed."""
+        while text not in self._shown[self._typed_at if anew else 0 :].decode(errors="replace"):
             assert select.select([self._screen], [], [], SECONDS)[0], self.seen
             self._shown += os.read(self._screen, 65536)
 
     def type(self, text: str) -> None:
         """Type a line."""
-        os.write(self._screen, f"{text}\n".encode())
+        self.press(f"{text}\n")
+
+    def press(self, keys: str) -> None:
+        """Press keys: Ctrl-C is ``\\x03``."""
+        self._typed_at = len(self._shown)
+        os.write(self._screen, keys.encode())
 
     def end(self) -> int:
         """Read to the end and return the exit code."""
         try:
-            while part := os.read(self._screen, 65536):
-                self._shown += part
+            while True:
+                assert select.select([self._screen], [], [], SECONDS)[0], self.seen
+                self._shown += os.read(self._screen, 65536)
         except OSError:
             pass  # a terminal without a process left in it can not be read
         os.close(self._screen)

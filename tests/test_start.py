@@ -8,7 +8,7 @@ from subprocess import run
 import pytest
 
 MODELS = {"openai", "langchain_openai", "tiktoken", "genai_prices"}
-RARE = {"jsonschema", "json_repair", "pydantic_settings", "yaml", "procrastinate"}
+RARE = {"jsonschema", "json_repair", "pydantic_settings", "yaml", "procrastinate", "prompt_toolkit"}
 MACHINE = {"langgraph", "langchain_core", "langsmith", "psycopg", "pydantic"}
 LANGUAGES = {"daruma.tools.continuity._phrases", "daruma.tools.dates"}
 

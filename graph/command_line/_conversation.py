@@ -54,6 +54,11 @@ class Conversation:
         self._ended: Stop | None = None
 
     @property
+    def ended(self) -> bool:
+        """Whether the answer is told, and only what is learned of it is waited for."""
+        return self._ended is not None
+
+    @property
     def asks(self) -> bool:
         """Whether a person can be asked: somebody who types, and who sees what is said."""
         typing = sys.stdin is not None and sys.stdin.isatty()
@@ -66,14 +71,18 @@ class Conversation:
         except (Cancelled, KeyboardInterrupt) as end:
             if self._ended:  # only what is learned of it was called off
                 return exit_code(self._ended)
-            self._tell_cancelled(session)
+            self.tell_cancelled(session)
             return end.exit_code if isinstance(end, Cancelled) else 130
         if not self._ended:
             self._tell(stop)
         return exit_code(stop)
 
+    def progress(self) -> Progress:
+        """Return what shows a run while it goes on."""
+        return Progress(self.paper, self.asides)
+
     def _until_waiting(self, session: Session, start: Start) -> Stop:
-        progress = Progress(self.paper, self.asides)
+        progress = self.progress()
         session.person = self.asks and self.automatic is None
         while True:
             with progress:
@@ -123,7 +132,8 @@ class Conversation:
             print_summary(self.paper, stop.thread, stop.result, stop.savepoints)
         self._told = stop.result
 
-    def _tell_cancelled(self, session: Session) -> None:
+    def tell_cancelled(self, session: Session) -> None:
+        """Say that a run was cancelled, and how to go on with it."""
         again = f"go on with {resume_command(session.thread)}"
         self.paper.put(Line("head", "Cancelled", again if session.reached else "nothing had begun"))
 

@@ -142,14 +142,16 @@ class Later(Exception):
 def choice(offered: Mapping[str, str], read: Read) -> str:
     """Return the letter that is chosen; ``offered`` names each, as in ``{"c": "[c]onfirm"}``.
 
-    Raises :class:`Later` for the letter ``l``.
+    The beginning of one of its words will do; a sentence that happens to begin with the letter was
+    meant for something else. Raises :class:`Later` for the letter ``l``.
     """
     while True:
-        answer = read(f"  {', '.join(offered.values())}: ").strip().lower()[:1]
-        if answer == "l":
-            raise Later
-        if answer and answer in offered:
-            return answer
+        answer = read(f"  {', '.join(offered.values())}: ").strip().lower()
+        named = offered.get(answer[:1], "").translate({ord("["): None, ord("]"): None})
+        if answer and any(word.startswith(answer) for word in named.split()):
+            if answer[:1] == "l":
+                raise Later
+            return answer[:1]
 
 
 def words(prompt: str, read: Read) -> str:

@@ -259,11 +259,21 @@ _MEMBER = {"member_started": True, "member_completed": False}
 class Progress:
     """Watches the parts of a stream and prints them, inside of ``with``, any number of times.
 
-    ``asides`` are remarks by event type; each is made once, before its event.
+    ``asides`` are remarks by event type; each is made once, before its event. What goes on now
+    stands below, unless somebody else shows the ``picture``, who leaves ``free`` rows of the
+    terminal to other things.
     """
 
-    def __init__(self, paper: Paper, asides: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        paper: Paper,
+        asides: Mapping[str, str] | None = None,
+        *,
+        below: bool = True,
+        free: int = 1,
+    ) -> None:
         self._paper = paper
+        self._below, self._free = below, free
         self._asides = dict(asides or {})
         self.plan_shown = False
         self._thread = ""
@@ -280,11 +290,11 @@ class Progress:
 
     def __enter__(self) -> Self:
         self._began = self._going_on.now() - self._ran
-        if self._paper.terminal:
+        if self._below and self._paper.terminal:
             # What is printed meanwhile goes above it; `_move` draws it anew, on the run's own loop.
             self._live = Live(
                 console=self._paper.console,
-                get_renderable=self._panel,
+                get_renderable=lambda: Group(*self.picture()),
                 auto_refresh=False,
                 transient=True,
                 redirect_stdout=False,
@@ -369,11 +379,12 @@ class Progress:
         for message in (update or {}).get("messages", ()):
             self._calls |= {call["id"]: call["args"] for call in getattr(message, "tool_calls", ())}
 
-    def _panel(self) -> Group:
+    def picture(self) -> list[Text]:
+        """Return the lines that say what goes on now, as wide and as high as the terminal is."""
         if self._over:
-            return Group()
+            return []
         console = self._paper.console
-        columns, rows = console.width - 1, max(1, console.height - 1)
+        columns, rows = console.width - 1, max(1, console.height - self._free)
         ascii_only, clock = console.options.ascii_only, self._going_on.now()
         shown = Now(
             goal=self._task.goal if self._task else "",
@@ -388,7 +399,7 @@ class Progress:
         lines = panel(shown, columns, rows, ascii_only=ascii_only)
         for line in lines:
             line.truncate(columns, overflow="ellipsis")
-        return Group(*lines)
+        return lines
 
     def _title(self, event: Mapping[str, Any]) -> str:
         if event["type"] == "model_call_started":

@@ -1,8 +1,9 @@
-"""``daruma run``, ``resume``, ``answer``, ``tell``, ``demo`` and ``worker``."""
+"""``daruma run``, ``chat``, ``resume``, ``answer``, ``tell``, ``demo`` and ``worker``."""
 
 import asyncio
 import json as json_format
 import logging
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from daruma.graph.command_line._session import Go
 
 
-# --- ``daruma run`` and ``daruma resume``: a new task, and going on with one.
+# --- ``daruma run``, ``chat`` and ``resume``: a new task, several, and going on with one.
 
 _LONGEST_PATH = 1000
 """Characters: systems complain of longer ones."""
@@ -123,6 +124,43 @@ def _rubric_in(given: Sequence[str]) -> list[str]:
         except (OSError, ValueError) as error:
             raise typer.BadParameter(f"{each[:100]}: {error}", param_hint="--rubric") from None
     return found
+
+
+def chat(
+    *,
+    workspace: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Folder to work in; without one there are no file tools."),
+    ] = None,
+    mode: Annotated[
+        str | None, typer.Option(metavar="MODE", help=f"Of each task: {', '.join(MODES)}.")
+    ] = None,
+    model: Model = None,
+    thread: Annotated[
+        str | None,
+        typer.Option(metavar="THREAD", help="Thread to go on with; else a new one."),
+    ] = None,
+    yes: Yes = False,
+) -> None:
+    """Work on one thread in a talk: each line is a task; while it works, a line is told to it."""
+    from daruma.graph.command_line._session import Session
+
+    try:
+        from daruma.graph.command_line._chat import Chat
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "prompt_toolkit":
+            raise
+        raise DarumaError("chat needs a package: pip install 'daruma-agent[chat]'") from error
+    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+        raise DarumaError("a chat needs a terminal to type on: without one, use `daruma run GOAL`")
+    if workspace is not None and not Path(workspace).is_dir():
+        raise typer.BadParameter(f"{workspace!r} is not a folder", param_hint="--workspace")
+    known = next((each for each in MODES if each == mode), None)
+    if mode and not known:
+        raise typer.BadParameter(f"{mode!r} is none of {', '.join(MODES)}", param_hint="--mode")
+    name = new_thread_name() if thread is None else checked_thread_name(thread)
+    code = Chat(Session(name, model, workspace=workspace), known, yes).hold()
+    raise typer.Exit(code)
 
 
 def resume(

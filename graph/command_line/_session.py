@@ -22,6 +22,7 @@ from daruma.graph.requests import open_questions
 from daruma.graph.run import Machine
 from daruma.graph.storage import Postgres, aopen_postgres
 from daruma.state.channels import refuse_misfits
+from daruma.state.errors import DarumaError
 from daruma.state.settings import Settings
 from daruma.tools.calls import mcp_tools, open_mcp_tools
 
@@ -103,8 +104,8 @@ class Session:
     them, settings are those that the thread was started with. The model is ``model``, else the one
     that the thread ran with, else the settings'.
     ``start`` is an earlier checkpoint to go on from. ``response_format`` is the JSON schema that a
-    new task's answer is to fit. ``person`` says that somebody is there to be
-    asked.
+    new task's answer is to fit. ``person`` says that somebody is there to be asked. ``running`` is
+    the graph while it runs.
     """
 
     thread: str
@@ -115,6 +116,7 @@ class Session:
     person: bool = False
     start: str | None = None
     response_format: dict[str, Any] | None = None
+    running: Machine | None = None
 
     async def advance(
         self,
@@ -150,6 +152,8 @@ class Session:
                 graph = build_graph(
                     model, tools, settings, postgres, store=store, response_format=form
                 )
+                self.running = graph
+                stack.callback(setattr, self, "running", None)
             if going and going.reopen:
                 config = self._config() | {"metadata": kept.metadata}
                 await graph.areopen(config, call=going.call)
@@ -169,6 +173,20 @@ class Session:
             raise await no_such(postgres, self.thread, self.start)
         kept = Keepsake.of(found.metadata if found else {})
         return replace(kept, folder=str(self.folder)) if self.folder else kept
+
+    async def steer(self, text: str, **how: Any) -> str:
+        """Tell the task that is at work, or was interrupted; return the message's id.
+
+        Raises :class:`~daruma.state.errors.DarumaError` where there is none.
+        """
+        async with AsyncExitStack() as stack:
+            graph: Any = self.running
+            if graph is None:
+                postgres = await stack.enter_async_context(aopen_postgres())
+                graph = build_graph(settings=Settings(), persistence=postgres)
+            if not hasattr(graph, "asteer"):
+                raise DarumaError("a task that is at work can not be told anything yet")
+            return str(await graph.asteer(self._config(), text, **how))
 
     async def _stream(self, graph: Machine, going: Go, kept: Keepsake, watcher: Watcher) -> None:
         config = self._config() | {"metadata": kept.metadata}

@@ -18,7 +18,7 @@ from tests.openai_answers import Reply
 from tests.openai_server import Answer, Fault, openai_server
 from tests.parts import a_failure
 
-from daruma.graph.command_line._app import complaint, failed, kept
+from daruma.graph.command_line._errors import complaint, failed, kept
 from daruma.graph.models import ModelUnavailable
 from daruma.state.errors import StorageUnavailable
 from daruma.state.failure import TaskFailed

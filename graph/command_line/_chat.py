@@ -1,0 +1,501 @@
+"""``daruma chat``: one thread in a talk. A line is a task; a line while it works is told to it."""
+
+import asyncio
+import io
+import shlex
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import typer
+from langgraph.types import StateSnapshot
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app_or_none, run_in_terminal
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.filters import has_focus
+from prompt_toolkit.formatted_text import ANSI
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.output import create_output
+from prompt_toolkit.output.vt100 import Vt100_Output
+from rich.console import Console
+from rich.text import Text
+from typing_extensions import override
+
+from daruma.graph.command_line._conversation import Conversation
+from daruma.graph.command_line._errors import UsageMistake, complaint, kept, usage_line
+from daruma.graph.command_line._output import Line, Paper
+from daruma.graph.command_line._printable import one_line, resume_command
+from daruma.graph.command_line._progress import Progress, spent_of
+from daruma.graph.command_line._questions import plan_lines
+from daruma.graph.command_line._run import unfinished
+from daruma.graph.command_line._session import Go, Session, Start, usable_model
+from daruma.graph.command_line._settings import agreed
+from daruma.graph.command_line._thread_view import Stop
+from daruma.graph.command_line._threads import show, threads, undo
+from daruma.graph.storage import aopen_postgres
+from daruma.graph.sync import Cancelled, run_interruptible
+from daruma.graph.timeline import read_snapshot
+from daruma.state.errors import DarumaError
+from daruma.state.mode import MODES, Mode
+from daruma.state.settings import UntrustedSettings
+
+T = TypeVar("T")
+
+# --- The line that is typed on, and what is printed above it.
+
+
+class Above(io.StringIO):
+    """Standard output, written above an open prompt: that is taken away, and drawn anew below."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts, self._scheduled = deque[str](), False
+
+    @override
+    def write(self, text: str) -> int:
+        self._parts += [text] if text else []  # drawing the prompt writes nothing, and draws none
+        return len(text)
+
+    @property
+    @override
+    def encoding(self) -> str:  # type: ignore[override]
+        return sys.stdout.encoding
+
+    @override
+    def isatty(self) -> bool:
+        return sys.stdout.isatty()
+
+    @override
+    def flush(self) -> None:
+        app = get_app_or_none()
+        if app is None or not app.is_running:
+            self._write()
+        elif self._parts and not self._scheduled:
+            self._scheduled = True
+            run_in_terminal(self._write)
+
+    def _write(self) -> None:
+        self._scheduled = False
+        with suppress(IndexError):  # of several threads each writes what it finds
+            while True:
+                sys.stdout.write(self._parts.popleft())
+        sys.stdout.flush()
+
+
+class Prompt:
+    """The line that a person types on, below the ``picture`` of what goes on.
+
+    ``kept`` is text that was typed and not sent: the next line begins with it. ``names`` are
+    completed.
+    """
+
+    def __init__(self, paper: Paper, names: list[str]) -> None:
+        self.kept = ""
+        self._paper, self._working = paper, False
+        self._picture: Callable[[], list[Text]] = list
+        output = create_output()
+        if isinstance(output, Vt100_Output):
+            output.enable_cpr = False  # a terminal that does not answer would be waited for
+        self._session = PromptSession[str](
+            message=self._message,
+            multiline=True,
+            prompt_continuation="  ",
+            key_bindings=self._keys(),
+            completer=WordCompleter(names, sentence=True),
+            complete_while_typing=False,
+            reserve_space_for_menu=4,
+            erase_when_done=True,  # what was sent is printed as all else is
+            output=output,
+        )
+
+    @property
+    def text(self) -> str:
+        """What is typed so far."""
+        return self._session.default_buffer.text
+
+    async def read(self, picture: Callable[[], list[Text]], *, working: bool) -> str:
+        """Return what is sent. Raises :class:`EOFError` for Ctrl-D on an empty line.
+
+        While something is ``working``, Ctrl-C is the signal that it is elsewhere.
+        """
+        self._picture, self._working = picture, working
+        kept, self.kept = self.kept, ""
+        try:
+            return await self._session.prompt_async(
+                default=kept,
+                refresh_interval=0.2 if working else 0,
+                handle_sigint=False,
+                set_exception_handler=False,
+            )
+        except asyncio.CancelledError:
+            self.kept = self.text or self.kept
+            raise
+
+    def _message(self) -> ANSI:
+        console = self._paper.console
+        with console.capture() as drawn:
+            for line in self._picture():
+                line.truncate(console.width - 1, overflow="ellipsis")
+                console.print(line)
+        return ANSI(f"{drawn.get()}{self._paper.symbol('given')} ")
+
+    def _keys(self) -> KeyBindings:
+        keys, typing = KeyBindings(), has_focus(DEFAULT_BUFFER)
+        keys.add("enter", filter=typing)(lambda event: event.current_buffer.validate_and_handle())
+        keys.add("escape", "enter", filter=typing)(
+            lambda event: event.current_buffer.insert_text("\n")
+        )
+
+        @keys.add("c-c")
+        def _(event: Any) -> None:
+            if self._working:
+                signal.raise_signal(signal.SIGINT)
+            elif event.current_buffer.text:
+                event.current_buffer.reset()
+            else:
+                self._paper.put(Line("note", "Ctrl-D or /quit leaves; the thread stays"))
+
+        return keys
+
+
+# --- One thread in a talk.
+
+_LINES: Final = typer.Typer()
+for _each in (show, threads, undo):
+    _LINES.command()(_each)
+
+
+class Interrupted(Exception):
+    """Raised where a new task meets one that is not done."""
+
+
+@dataclass
+class Chat:
+    """One thread in a talk, until its person leaves. ``yes`` agrees as ``--yes`` does.
+
+    The model and the mode are those of the next tasks. What ``/NAME`` does is done by ``do_NAME``,
+    and told by its docstring. Where a terminal can not be drawn on, lines are read plainly, and
+    nothing can be typed while a task is at work.
+    """
+
+    session: Session
+    mode: Mode | None = None
+    yes: bool = False
+
+    def __post_init__(self) -> None:
+        self.paper = Paper(Console(file=Above(), highlight=False))
+        self._names = [each[3:] for each in vars(Chat) if each.startswith("do_")]
+        names = [f"/{each}" for each in self._names]
+        self._prompt = Prompt(self.paper, names) if self.paper.terminal else None
+        self._model, self._next, self._code = "", list[str](), 0
+        self._left = self._warned = self._asked = False
+        self._talk: Talk | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def hold(self) -> int:
+        """Talk, and return the exit code: 0, or that of the signal that ended it."""
+        try:
+            snapshot = run_interruptible(self._settle())
+        except Cancelled as end:
+            return end.exit_code
+        task = snapshot.values.get("task") if snapshot else None
+        place = self.session.workspace or (task.workspace if task else None)
+        self.paper.put(
+            Line("head", f"thread {self.session.thread}", self._model),
+            Line("note", place or "without a workspace: no file tools"),
+            Line("note", "a line is a task; /help lists what else there is; Ctrl-D leaves"),
+        )
+        if snapshot:
+            self._safely(partial(self._take_up, snapshot))
+        while not self._left:
+            self._safely(self._obey_next)
+        if self.session.reached:
+            again = f"daruma chat --thread {shlex.quote(self.session.thread)}"
+            self.paper.put(Line("note", f"go on with {again}"))
+        return self._code
+
+    async def _settle(self, model: str | None = None) -> StateSnapshot | None:
+        """Read the thread, and make its model, so that what can not be used is said at once."""
+        async with aopen_postgres() as postgres:
+            snapshot = await read_snapshot(postgres.checkpointer, self.session.thread)
+            if snapshot is None:
+                self.session.folder = Path.cwd()
+            found = await self.session.keepsake(postgres)
+            model = model or self.session.model or found.model
+            self._model = usable_model(model, found.settings())
+            return snapshot
+
+    def _take_up(self, snapshot: StateSnapshot) -> None:
+        going = "  The last task was interrupted. Go on with it? [y]es, [n]o: "
+        if snapshot.interrupts:
+            self._hold(lambda _: None)
+        elif unfinished(snapshot) and input(going).strip().lower()[:1] == "y":
+            self._hold(unfinished)
+
+    def _obey_next(self) -> None:
+        try:
+            if self._next:
+                line = self._next.pop(0)
+            elif self._prompt:
+                line = run_interruptible(self._prompt.read(self._status, working=False))
+            else:
+                line = input("> ")
+        except EOFError:
+            line = "/quit"
+        self._safely(partial(self._obey, line))
+
+    def _status(self) -> list[Text]:
+        known = (self.session.thread, self.mode or "auto", "/help", self._model)
+        return [Text(f"  {' · '.join(map(one_line, known))}", style="dim")]
+
+    def _safely(self, work: Callable[[], None]) -> None:
+        """Say what goes wrong on one line; untrusted settings are asked about first (SE-02)."""
+        try:
+            work()
+        except UntrustedSettings as error:
+            if agreed(error.path):
+                self._safely(work)
+        except (KeyboardInterrupt, EOFError, typer.Abort):
+            self.paper.put(Line("note", "cancelled; /quit leaves"))
+        except Cancelled as end:
+            self._signalled(end.exit_code)
+        except Exception as error:  # noqa: BLE001  # a bug is told in one line too, and kept
+            mistake = isinstance(error, UsageMistake)
+            said = usage_line(error) if mistake else complaint(error) or kept(error)
+            self.paper.put(Line("bad", one_line(said, 1000)))
+
+    def _signalled(self, code: int) -> None:
+        """Leave for a signal that asks for it; Ctrl-C ends what runs, not the talk."""
+        if code == 128 + signal.SIGTERM:
+            self._left, self._code = True, code
+
+    # --- What a line does.
+
+    def _obey(self, line: str) -> None:
+        text = line.strip()
+        name, _, words = text[1:].partition(" ")
+        self._warned &= text == "/quit"
+        if text:
+            self.paper.put(Line("given", text))
+        if text.startswith("/") and name in self._names:
+            getattr(self, f"do_{name}")(words.strip())
+        elif text.startswith("/") and not name.startswith("/"):
+            near = get_close_matches(name, self._names, n=1, cutoff=0.4)
+            hint = f"did you mean /{near[0]}?" if near else "/help lists what there is"
+            raise DarumaError(f"there is no /{name}: {hint}; // begins a line with a slash")
+        elif text:
+            said = text.removeprefix("/")
+            self._steer(said) if self._loop else self._task(said, self.mode)
+
+    def _task(self, text: str, mode: Mode | None) -> None:
+        """Begin a task; one that was interrupted goes on instead, and is told the text."""
+        given = {"messages": [("user", text)], "mode": mode, "workspace": self.session.workspace}
+
+        def begin(snapshot: StateSnapshot) -> Go | None:
+            if snapshot.interrupts:  # what is open is asked first, and the line waits
+                self._keep(text)
+                return None
+            if snapshot.tasks:
+                raise Interrupted
+            return Go(given)
+
+        try:
+            self._hold(begin)
+        except Interrupted:
+            self._steer(text)
+            self._hold(unfinished)
+
+    def _steer(self, text: str, **how: Any) -> None:
+        steering = self.session.steer(text, **how)
+        try:
+            if self._loop:
+                asyncio.run_coroutine_threadsafe(steering, self._loop).result()
+            else:
+                run_interruptible(steering)
+        except DarumaError:
+            self._keep(text)
+            raise
+
+    def _keep(self, text: str) -> None:
+        if self._prompt:
+            self._prompt.kept = f"/{text}" if text.startswith("/") else text
+
+    def _hold(self, start: Start) -> None:
+        """Run the thread as ``daruma run`` does, with a line to type on."""
+        if self._loop:
+            raise DarumaError("that waits until nothing is at work: /stop or Ctrl-C")
+        self._talk, self._warned = Talk(chat=self, yes=self.yes), False
+        self._signalled(self._talk.hold(self.session, start))
+
+    async def listen(self, progress: Progress) -> None:
+        """Obey lines while a task is at work."""
+        self._loop, self._asked = asyncio.get_running_loop(), False
+        try:
+            while self._prompt and not self._asked:
+                try:
+                    line = await self._prompt.read(progress.picture, working=True)
+                except EOFError:
+                    line = "/quit"
+                if self._asked:
+                    self._prompt.kept = line
+                elif self._talk and self._talk.ended:
+                    self._next.append(line)
+                else:
+                    await asyncio.to_thread(self._safely, partial(self._obey, line))
+        finally:
+            self._loop = None
+
+    async def finish_line(self, typing: "asyncio.Task[None]") -> None:
+        """Let a person end the line that is half typed: it answers no question by chance."""
+        if self._prompt and self._prompt.text.strip():
+            self._asked = True
+            self.paper.put(Line("alarm", "it asks something: Enter keeps your line for afterwards"))
+            await typing
+
+    # --- What can be said beside tasks: each a call of what the command line has.
+
+    def do_help(self, _: str) -> None:
+        """List what there is beside tasks."""
+        told = [(each, str(getattr(self, f"do_{each}").__doc__)) for each in self._names]
+        self.paper.put(*(Line("line", f"/{each}", says) for each, says in told))
+        self.paper.put(Line("note", "Alt-Enter begins a new line; Ctrl-C stops what is at work"))
+
+    def do_plan(self, goal: str) -> None:
+        """Show the plan as it stands; with a GOAL: plan that first."""
+        if goal:
+            return self._task(goal, "plan_exec")
+        plan = self._values().get("plan")
+        lines = plan_lines([each.to_dict() for each in plan.phases]) if plan else []
+        return self.paper.put(*lines or [Line("note", "there is no plan")])
+
+    def do_budget(self, _: str) -> None:
+        """Say what is spent of the budget."""
+        values = self._values()
+        spent = spent_of(values) if values else ()
+        lines = [Line("note", f"{each.kind} {' of '.join(each.amounts)}") for each in spent]
+        self.paper.put(*lines or [Line("note", "nothing is spent yet")])
+
+    def do_context(self, _: str) -> None:
+        """Say how large the last request was."""
+        held = [each.counted for each in self._values().get("steps", ()) if each.counted]
+        said = f"the last request held {held[-1]:,} tokens" if held else "nothing was counted yet"
+        self.paper.put(Line("note", said))
+
+    def do_show(self, options: str) -> None:
+        """Show what happened on the thread; as --tail 5."""
+        self._as_typed("show", self.session.thread, options)
+
+    def do_undo(self, options: str) -> None:
+        """Put the files back as before the newest task; as --list, --to ID."""
+        if self._loop:
+            raise DarumaError("an undo waits until nothing is at work: /stop or Ctrl-C")
+        self._as_typed("undo", self.session.thread, options)
+
+    def do_threads(self, _: str) -> None:
+        """List all threads."""
+        self._as_typed("threads")
+
+    def do_model(self, name: str) -> None:
+        """Say the model; with a NAME: that of the next tasks."""
+        if name:
+            asyncio.run(self._settle(name))
+            self.session.model = self._model
+        self.paper.put(Line("note", f"model {self._model}"))
+
+    def do_mode(self, name: str) -> None:
+        """Say the mode; with a NAME: that of the next tasks, or auto."""
+        named: Mapping[str, Mode | None] = {"auto": None, **{each: each for each in MODES}}
+        if name and name not in named:
+            raise DarumaError(f"there is no mode {name!r}: {', '.join(named)}")
+        self.mode = named[name] if name else self.mode
+        self.paper.put(Line("note", f"mode {self.mode or 'auto'}"))
+
+    def do_goal(self, text: str) -> None:
+        """Change the goal of the task that is at work to a TEXT."""
+        self._steer(text, goal=text)
+
+    def do_stop(self, text: str) -> None:
+        """Stop the task that is at work after this step, and be asked what to do."""
+        self._steer(text or "Stop here, and ask me.", stop=True)
+
+    def do_resume(self, _: str) -> None:
+        """Go on with what was interrupted, or left open."""
+        if not self.session.reached:
+            raise DarumaError("nothing has begun on this thread yet")
+        self._hold(unfinished)
+
+    def do_quit(self, _: str) -> None:
+        """Leave; the thread stays."""
+        self._left = self._warned or not self._loop
+        later = resume_command(self.session.thread)
+        if not self._left:
+            said = f"a task is at work: again stops it and leaves; {later} goes on with it"
+            self.paper.put(Line("note", said))
+        elif self._loop:
+            signal.raise_signal(signal.SIGINT)
+        self._warned = True
+
+    def _as_typed(self, *words: str) -> None:
+        _LINES([*words[:2], *" ".join(words[2:]).split()], "daruma", standalone_mode=False)
+
+    def _values(self) -> Mapping[str, Any]:
+        snapshot = asyncio.run(self._settle())
+        return snapshot.values if snapshot else {}
+
+
+# --- How a task is talked about: as `daruma run` does on a terminal, above the line to type on.
+
+
+@dataclass(kw_only=True)
+class Talk(Conversation):
+    """A task's talk within a chat."""
+
+    chat: Chat
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.paper = self.chat.paper
+
+    @override
+    def progress(self) -> Progress:
+        return _Beside(self.chat)
+
+    @override
+    def tell_cancelled(self, session: Session) -> None:
+        again = "/resume goes on with it; or say what it is to do"
+        self.paper.put(Line("head", "Cancelled", again if session.reached else "nothing had begun"))
+
+
+class _Beside(Progress):
+    """Shows a run above the line that is typed on."""
+
+    def __init__(self, chat: Chat) -> None:
+        super().__init__(chat.paper, below=False, free=4)
+        self._chat = chat
+
+    @override
+    def begin(self, thread: str, model: str) -> None:
+        self._thread = thread  # the chat has said it
+
+    @override
+    async def over(self, work: Coroutine[Any, Any, T]) -> T:
+        typing = asyncio.create_task(self._chat.listen(self))
+        try:
+            stop = await work
+            if isinstance(stop, Stop) and stop.questions:
+                await self._chat.finish_line(typing)
+            return stop
+        finally:
+            typing.cancel()
+            await asyncio.wait([typing])
+            if not typing.cancelled() and (error := typing.exception()):
+                raise error
