@@ -11,7 +11,7 @@ from typing import Final
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from daruma.state import budget
-from daruma.state.calls import with_status
+from daruma.state.calls import is_open, with_status
 from daruma.state.channels import State, Update
 from daruma.state.context import (
     learned_instruction,
@@ -37,7 +37,7 @@ from daruma.tools.context import (
     budget_exceeded,
     visible_tools,
 )
-from daruma.tools.planning import read_only_call, reading_tools
+from daruma.tools.planning import NOT_READING, read_only_call, reading_tools
 from daruma.tools.team import Template, TemplateRefused, team_of
 from daruma.tools.window import (
     Draft,
@@ -92,8 +92,10 @@ async def plan(state: State, context: Context) -> Update:
     """
     old, state = state.plan, replace(state, plan=None)  # what planning takes is of no phase
     update = await _plan(state, context, old)
-    if state.calls:  # those of a look have been answered
-        update = {"calls": (), **update}
+    if state.calls:  # those of a look; what a hook made of one may be open still
+        left = [call for call in state.calls if is_open((call,))]
+        told = [tool_result(call, NOT_READING, ok=False) for call in left]
+        update = {"calls": (), **update, "messages": [*told, *update.get("messages", ())]}
     return _as_replanning(state, context, old, update) if old else update
 
 
@@ -152,6 +154,8 @@ def _read_calls(
     state: State, context: Context, answer: Answer, offer: VisibleTools, record: RecordStep
 ) -> Update | None:
     """Return the calls of an answer; those that do not only read are answered, and not run."""
+    if not offer.tools:  # who calls all the same has made no plan
+        return None
     message_id = f"{state.task_id}:look:{budget.in_task(state, 'look') + 1}"
     message, calls, left_out = read_answer(answer.message, message_id, offer)
     if not calls:

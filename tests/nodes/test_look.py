@@ -1,5 +1,7 @@
 """A call of the planner is run by a tool that reads, and by no other."""
 
+from pathlib import Path
+
 import pytest
 from tests.parts import a_call, a_context, a_task
 
@@ -34,3 +36,14 @@ async def test_what_is_no_tool_that_reads_is_not_run(
     assert not isinstance(call, tuple)
     assert (call.status, message.status) == (status, "error")  # type: ignore[union-attr]  # a ToolMessage
     assert [event.type for event in events] == ["tool_started", "tool_completed"]
+
+
+async def test_a_call_that_a_hook_has_changed_still_only_reads(tmp_path: Path) -> None:
+    """PL-01a: the editor views, whatever else it can do."""
+    args = {"command": "create", "path": "a.txt", "file_text": "no"}
+    call = a_call(name="str_replace_editor", args=args)
+    task = a_task("plan_exec", workspace=str(tmp_path))
+    update = await look(Dispatch(task=task, call=call), a_context())
+
+    assert update["messages"][0].status == "error"  # type: ignore[union-attr]  # a ToolMessage
+    assert not (tmp_path / "a.txt").exists()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-from tests.parts import Says, a_context, a_state, a_task, settings, taken
+from tests.parts import Says, a_call, a_context, a_state, a_task, settings, taken
 
 from daruma.nodes.plan import plan
 from daruma.state import budget
@@ -232,3 +232,13 @@ async def test_a_request_that_is_refused_as_too_long_is_made_smaller() -> None:
 
     assert isinstance(update["crowded"], Crowded)
     assert (update["crowded"].budget, [*update]) == (700, ["crowded"])
+
+
+async def test_what_a_look_has_left_open_is_answered() -> None:
+    """TL-03: a hook may have made a call one that a person would be asked about."""
+    left = (a_call("a", "done"), a_call("b", "awaiting"))
+    update = await plan(state(calls=left), a_context(GOOD))
+
+    assert update["calls"] == ()
+    assert [message.type for message in update["messages"]] == ["tool", "ai"]
+    assert update["messages"][0].tool_call_id == "b"  # type: ignore[union-attr]  # a ToolMessage
