@@ -27,6 +27,7 @@ from daruma.state.messages import cut_off_reason, has_shortened_results
 from daruma.state.plan import NoPlan, Plan, PlanRefused, replacement_reason
 from daruma.state.plan_reading import plan_in
 from daruma.state.settings import Settings
+from daruma.state.spending import describe_overrun, overrun
 from daruma.state.text import printable_line
 from daruma.tools.calls import Tool, VisibleTools, audit_answer, read_answer, tool_result
 from daruma.tools.context import (
@@ -100,7 +101,10 @@ async def plan(state: State, context: Context) -> Update:
 
 
 async def _plan(state: State, context: Context, old: Plan | None) -> Update:
-    if spent := None if old else budget_exceeded(state, "plan", context):
+    if old and (over := overrun(state, "plan")):  # it looked until then: nobody is asked for more
+        said = describe_overrun(over)
+        return {"failure": Failure(code="budget_exceeded", node="plan", message=said)}
+    if spent := budget_exceeded(state, "plan", context):
         return spent
     try:
         team = await team_of(state.task, context.settings)
