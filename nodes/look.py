@@ -9,5 +9,7 @@ from daruma.tools.planning import reading_tools
 
 async def look(dispatch: Dispatch, context: Context) -> Update:
     """Run the call with one of the tools that read, and answer it (PL-01a)."""
-    known = reading_tools(visible_tools(dispatch.task, context)).find(dispatch.call.name)
-    return await execute_call(dispatch, known, context)
+    call = dispatch.call
+    known = reading_tools(visible_tools(dispatch.task, context)).find(call.name)
+    reads = known is not None and known.only_reads(call.args)  # a hook may have changed them
+    return await execute_call(dispatch, known if reads else None, context)

@@ -11,7 +11,7 @@ from typing import Final
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from daruma.state import budget
-from daruma.state.calls import with_status
+from daruma.state.calls import is_open, with_status
 from daruma.state.channels import State, Update
 from daruma.state.context import (
     learned_instruction,
@@ -27,6 +27,7 @@ from daruma.state.messages import cut_off_reason, has_shortened_results
 from daruma.state.plan import NoPlan, Plan, PlanRefused, replacement_reason
 from daruma.state.plan_reading import plan_in
 from daruma.state.settings import Settings
+from daruma.state.spending import describe_overrun, overrun
 from daruma.state.text import printable_line
 from daruma.tools.calls import Tool, VisibleTools, audit_answer, read_answer, tool_result
 from daruma.tools.context import (
@@ -37,7 +38,7 @@ from daruma.tools.context import (
     budget_exceeded,
     visible_tools,
 )
-from daruma.tools.planning import read_only_call, reading_tools
+from daruma.tools.planning import NOT_READING, read_only_call, reading_tools
 from daruma.tools.team import Template, TemplateRefused, team_of
 from daruma.tools.window import (
     Draft,
@@ -96,13 +97,18 @@ async def plan(state: State, context: Context) -> Update:
     """
     old, state = state.plan, replace(state, plan=None)  # what planning takes is of no phase
     update = await _plan(state, context, old)
-    if state.calls:  # those of a look have been answered
-        update = {"calls": (), **update}
+    if state.calls:  # those of a look; what a hook made of one may be open still
+        left = [call for call in state.calls if is_open((call,))]
+        told = [tool_result(call, NOT_READING, ok=False) for call in left]
+        update = {"calls": (), **update, "messages": [*told, *update.get("messages", ())]}
     return _as_replanning(state, context, old, update) if old else update
 
 
 async def _plan(state: State, context: Context, old: Plan | None) -> Update:
-    if spent := None if old else budget_exceeded(state, "plan", context):
+    if old and (over := overrun(state, "plan")):  # it looked until then: nobody is asked for more
+        said = describe_overrun(over)
+        return {"failure": Failure(code="budget_exceeded", node="plan", message=said)}
+    if spent := budget_exceeded(state, "plan", context):
         return spent
     try:
         team = await team_of(state.task, context.settings)
@@ -156,6 +162,8 @@ def _read_calls(
     state: State, context: Context, answer: Answer, offer: VisibleTools, record: RecordStep
 ) -> Update | None:
     """Return the calls of an answer; those that do not only read are answered, and not run."""
+    if not offer.tools:  # who calls all the same has made no plan
+        return None
     message_id = f"{state.task_id}:look:{budget.in_task(state, 'look') + 1}"
     message, calls, left_out = read_answer(answer.message, message_id, offer)
     if not calls:

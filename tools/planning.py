@@ -32,8 +32,10 @@ def read_only_call(call: ToolTask, offer: VisibleTools) -> ToolTask:
     if call.status == "ready" and tool and tool.only_reads(call.args):
         return call
     told = call.reason if call.status in ("failed", "repairable") else ""
-    why = "not run: while the plan is made, only what reads and asks nobody can be called"
-    return change_record(call, status="failed", reason=told or why)
+    return change_record(call, status="failed", reason=told or NOT_READING)
+
+
+NOT_READING: Final = "not run: while planning, only what reads and asks nobody can be called"
 
 
 # --- The model's short list of its own steps.

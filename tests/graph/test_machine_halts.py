@@ -271,8 +271,8 @@ class Walker:
         }[node]
         if said == "fails":
             raise ModelFailed(self.words(), too_long=TooLong() if world.too_long else None)
-        looks = node == "plan" and options.get("tools")
-        if looks and (said == "looks" or self.path.count("plan") <= world.looks):
+        looks = self.path.count("plan") <= world.looks and options.get("tools")
+        if node == "plan" and (said == "looks" or looks):
             said = "peeks"
         message = spoken(said, self.number if said == "works" else "x")
         return Answer(message=message, usage=Usage(role="main", model="stub", input_tokens=10))

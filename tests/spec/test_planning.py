@@ -130,6 +130,14 @@ def test_completed_phases_stay_and_are_not_run_again() -> None:
     assert run.unclosed == []
 
 
+def _ends(run: Run) -> list[tuple[Any, ...]]:
+    """How each phase ended, without the times that its checks took."""
+    return [
+        (p.status, p.outcome, p.answer, p.failure, p.verification and p.verification.passed)
+        for p in run.result.phases
+    ]
+
+
 @pytest.mark.parametrize(
     "turns",
     [
@@ -142,14 +150,18 @@ def test_completed_phases_stay_and_are_not_run_again() -> None:
     ids=["script at its end", "model error", "prose", "refused", "ids of what is done"],
 )
 @pytest.mark.parametrize("mode", ["plan_exec", "team_collab"])
-def test_without_a_usable_plan_the_task_ends_as_it_would_have(turns: list[Any], mode: str) -> None:
-    """PL-01b: same status, error and phases."""
+def test_without_a_usable_plan_the_task_ends_as_it_would_have(
+    turns: list[Any], mode: str, workspace: Path
+) -> None:
+    """PL-01b: same status, error, checks and phases."""
     first = plan(GOOD, FAILS, ON_BAD)
     script = {"plan": [first, *turns], "main": [say(), say("")]}
     if mode == "team_collab":
         script = {"plan": [first, *turns], "main@good": [say()], "main@bad": [say("")]}
-    settings: dict[str, Any] = UNREVIEWED | NO_RECOVERY | {"mode": mode}
-    without = Run(script, **settings, budgets={"replan": 0}).ask().result
+    settings: dict[str, Any] = UNREVIEWED | NO_RECOVERY | {"mode": mode, "workspace": workspace}
+    settings |= {"verification": {"commands": ["true"]}}
+    expected_run = Run(script, **settings, budgets={"replan": 0}, thread="without").ask()
+    without = expected_run.result
     run = Run(script, **settings).ask()
     error, expected = run.result.error_struct, without.error_struct
 
@@ -158,7 +170,9 @@ def test_without_a_usable_plan_the_task_ends_as_it_would_have(turns: list[Any], 
     assert error is not None
     assert expected is not None
     assert error.to_dict() == expected.to_dict()
-    assert [p.to_dict() for p in run.result.phases] == [p.to_dict() for p in without.phases]
+    assert run.result.checked == without.checked
+    assert [each.id for each in run.result.phases] == [each.id for each in without.phases]
+    assert _ends(run) == _ends(expected_run)
     assert run.unclosed == []
 
 

@@ -490,7 +490,7 @@ def after_provider_refusal(
 def _was_refused(state: State, node: Asking) -> bool:
     """Whether a refusal has led to a compaction since the node was last answered."""
     for step in latest_of_task(state):
-        if step.kind == STEP_OF[node] and step.ok:
+        if step.kind in (STEP_OF[node], "look") and step.ok:
             return False
         if step.context_cost and step.context_cost.refused:
             return True
