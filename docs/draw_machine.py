@@ -135,7 +135,7 @@ _PLACES: Final[dict[str, tuple[float, float]]] = {
     "clarify": (640, 395),
     "pause": (620, 478),
     "merge": (115, 450),
-    "delegate": (285, 440),
+    "delegate": (730, 150),
     "reflect": (450, 430),
     "verify": (450, 530),
     "settle": (268, 545),

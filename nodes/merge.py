@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage
 
 from daruma.state import plan as phases
 from daruma.state.calls import ToolTask, calls_to_run, set_status
@@ -19,6 +19,7 @@ from daruma.state.events import (
     phase_failed,
 )
 from daruma.state.failure import Failure
+from daruma.state.messages import Messages
 from daruma.state.outcome import join_paths
 from daruma.state.plan import Phase, Plan, Report, with_conflicts, with_red_checks
 from daruma.state.savepoint import Savepoint
@@ -136,8 +137,8 @@ async def _answer_calls(calls: Sequence[ToolTask], state: State, context: Contex
     """
     reports = {report.phase.id: report for report in state.reports}
     current = state.plan.current if state.plan else None
-    ended, results, steps = dict[str, ToolTask](), list[AnyMessage](), list[Step]()
-    told = list[ToolCompleted]()
+    ended, steps, told = dict[str, ToolTask](), list[Step](), list[ToolCompleted]()
+    results: Messages = []
     for call in calls:
         report = reports[call.id]
         text, patch, ok = await _settle_help(report, call, state, context)

@@ -48,7 +48,8 @@ def delegated() -> dict[str, Any]:
 
 def measured(script: dict[str, Any], folder: Path) -> tuple[int, int, int, int]:
     """Return the caller's last request, all its requests, everybody's, and the model calls."""
-    settings = Settings(team={"delegate": True}, evolution={"enabled": False})
+    given = {"team": {"delegate": True}, "evolution": {"enabled": False}}
+    settings = Settings.model_validate(given)
     graph = build_graph(ScriptedChatModel(script=script), settings=settings)
     request = {"messages": [("user", "Which modules read the clock?")], "workspace": str(folder)}
     seen: list[dict[str, Any]] = [

@@ -236,6 +236,21 @@ async def test_a_tools_bug_answers_its_call() -> None:
     assert message.text == "Error: ZeroDivisionError: planted"
 
 
+async def test_a_bug_in_merge_closes_the_calls_of_helpers() -> None:
+    """PL-04, PL-08: they were told as begun; which of them was in the way nobody knows."""
+    told: list[dict[str, Any]] = []
+    raised = NodeError(node="merge", error=BUG)
+    runtime: Runtime[Settings] = Runtime(stream_writer=told.append)
+    calls = tuple(a_call(id_, delegated=True) for id_ in ("a", "b"))
+
+    await error_handler(Settings())(a_state(calls=calls), raised, runtime, {})
+
+    assert [(each["type"], each["call_id"], each["ok"]) for each in told] == [
+        ("tool_completed", "a", False),
+        ("tool_completed", "b", False),
+    ]
+
+
 async def test_a_bug_in_emergency_still_has_an_error() -> None:
     """Finish needs one."""
     goto, update = await handled("emergency", a_state())

@@ -177,7 +177,7 @@ def test_an_expert_that_is_not_there_is_named_with_those_that_are(workspace: Pat
 
 
 def test_a_call_that_was_not_checked_still_has_to_say_what_to_do() -> None:
-    """PL-08, TL-07: with schemas unchecked, too."""
+    """PL-08: with schemas unchecked, too (TL-07)."""
     script = {"main": [calls(call("delegate", "a"), helped("b", expert="")), say()]}
     script["main@b"] = [say("B.")]
     run = Run(script, **ON, tools={"validate_schema": False}).ask()
@@ -359,7 +359,7 @@ def endless() -> list[Any]:
 def test_five_helpers_never_spend_more_than_one_budget(
     workspace: Path, mode: str, scope: str
 ) -> None:
-    """PL-08, BU-04: each has an equal share of the tokens that are left, and asks for no more."""
+    """PL-08: each has an equal share of the tokens that are left, and asks for no more (BU-04)."""
     script = five(endless)
     script["main"] = [script["main"][0] | COST, script["main"][1] | COST]
     script["plan"] = [plan("Look") | COST]
@@ -378,7 +378,7 @@ def test_five_helpers_never_spend_more_than_one_budget(
 
 
 def test_five_helpers_share_the_steps(workspace: Path) -> None:
-    """PL-08, BU-03: their model calls are the caller's, who keeps one to read what they say."""
+    """PL-08: their model calls are the caller's, who keeps one to read what they say (BU-03)."""
     run = Run(five(endless), workspace=workspace, **ON, budgets={"max_steps": 12}).ask()
 
     assert run.result.budgets["think"] == 12
@@ -387,7 +387,7 @@ def test_five_helpers_share_the_steps(workspace: Path) -> None:
 
 
 def test_what_helpers_spend_counts_in_the_phase(workspace: Path) -> None:
-    """PL-08, BU-03: on record as theirs, in the caller's phase."""
+    """PL-08: on record as theirs, in the caller's phase."""
     script = asking(helped("a"), a=[calls(call("search", pattern="x")) | COST, say("A.") | COST])
     script |= {"plan": [plan("First", {"title": "Then", "depends_on": ["p1"]})]}
     script["main"] += [say("Then.")]
@@ -401,7 +401,7 @@ def test_what_helpers_spend_counts_in_the_phase(workspace: Path) -> None:
 
 
 def test_a_stopped_helper_does_not_stop_its_caller(workspace: Path) -> None:
-    """PL-08, BU-04: its share is spent, not the task's budget."""
+    """PL-08: its share is spent, not the task's budget."""
     script = asking(helped("a"), a=endless())
     script["main"] += [say("More.")]
     run = Run(script, workspace=workspace, **ON, budgets={"tokens": 100_000, "max_steps": 4}).ask()
@@ -411,7 +411,7 @@ def test_a_stopped_helper_does_not_stop_its_caller(workspace: Path) -> None:
 
 
 def test_a_failed_call_of_a_helper_can_be_tried_again(daruma: Daruma) -> None:
-    """PL-08, TL-23: by hand, from where it stood."""
+    """PL-08: by hand, from where it stood."""
     daruma.configure("team: {delegate: true}\nfallback_chain: {recovery: {enabled: false}}\n")
     script = asking(helped("a"), a=[{"raise": "down"}, say("A.")])
     script["main"] += [say("All done now.")]
