@@ -125,7 +125,8 @@ def test_what_is_said_is_in_the_next_request_after_all_results(kept: dict[str, A
     run.ask()
 
     assert run.heard == [["Do it"], *[["Do it", "Mind the gap.", "And the door."]] * 2]
-    assert whole(run.model.asked()[1].messages[1:])
+    assert all(whole(each.messages) for each in run.model.asked())
+    assert whole(run.messages)
     assert isinstance(run.model.asked()[1].messages[-3], ToolMessage)
     assert [each.text for each in run.messages if isinstance(each, HumanMessage)] == run.heard[-1]
     told = run.happened("message_received")
