@@ -9,7 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -112,6 +112,7 @@ PERSON: dict[str, dict[str, str]] = {
     "denies": {"decision": "deny"},
     "answers": {"decision": "instruct", "text": "Go on."},
 }
+T = TypeVar("T")
 ANSWER = {"answer": "Go on."}
 CALLING = ("loops", "works", "polls", "unknown", "misfits", "lacks", "contradicts")
 """A model that makes the same calls for ever, others each time, the same with other results; and
@@ -403,14 +404,14 @@ def _runner() -> Iterator[None]:
     RUNNER.close()
 
 
-def driven(coroutine: Coroutine[Any, Any, Update], *, looks: bool = False) -> Update:
+def driven(coroutine: Coroutine[Any, Any, T], *, looks: bool = False) -> T:
     """Run a node to its end; without an event loop, unless it ``looks`` at files."""
     if looks:
         return RUNNER.run(coroutine)
     try:
         coroutine.send(None)
     except StopIteration as end:
-        update: Update = end.value
+        update: T = end.value
         return update
     raise AssertionError("the node waits for something")
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count, pairwise
 from pathlib import Path
@@ -105,7 +105,7 @@ def kept(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
         yield {"persistence": pg}
 
 
-def whole(messages: list[Any]) -> bool:
+def whole(messages: Sequence[Any]) -> bool:
     """Whether the results of each answer's calls follow right after it, all of them."""
     for at, message in enumerate(messages):
         asked = [each["id"] for each in getattr(message, "tool_calls", ())]
@@ -125,7 +125,8 @@ def test_what_is_said_is_in_the_next_request_after_all_results(kept: dict[str, A
     run.ask()
 
     assert run.heard == [["Do it"], *[["Do it", "Mind the gap.", "And the door."]] * 2]
-    assert whole(run.model.asked()[1].messages[1:])
+    assert all(whole(each.messages) for each in run.model.asked())
+    assert whole(run.messages)
     assert isinstance(run.model.asked()[1].messages[-3], ToolMessage)
     assert [each.text for each in run.messages if isinstance(each, HumanMessage)] == run.heard[-1]
     told = run.happened("message_received")
@@ -210,6 +211,26 @@ def test_what_stops_or_changes_a_goal_is_for_its_own_task(kept: dict[str, Any]) 
     assert run.result.output == "B."
     assert "Task: Another thing" in run.model.asked()[1].messages[0].text
     assert "Wait." in run.heard[1][-1]
+
+
+def test_a_cell_speaks_while_another_runs(kept: dict[str, Any]) -> None:
+    """FA-14: `graph.steer` waits for nobody who runs the thread, in a notebook, say."""
+    at_work, spoken = threading.Event(), threading.Event()
+    run = Steered([LOOK, say()], {}, **OFF, **kept)
+
+    async def until_spoken() -> None:
+        at_work.set()
+        assert await asyncio.to_thread(spoken.wait, 60)
+
+    run.meanwhile[0] = until_spoken
+    cell = threading.Thread(target=run.ask)
+    cell.start()
+    assert at_work.wait(60)
+    run.steer("Mind the gap.")
+    spoken.set()
+    cell.join()
+
+    assert run.heard == [["Do it"], ["Do it", "Mind the gap."]]
 
 
 # --- Taking over: stop, ask, another goal.
@@ -313,10 +334,10 @@ def test_each_refusal_has_its_http_status(kept: dict[str, Any]) -> None:
     run = Steered([say()], {}, **OFF, **kept)
     found = []
     for text in ("Hello", "", "Hello"):
-        try:
+        with pytest.raises(DarumaError) as error:
             run.steer(text)
-        except DarumaError as error:
-            found.append(status_of(error))
+        said: Any = error.value
+        found.append(status_of(said))
         run.ask()
 
     assert found == [404, 422, 409]
