@@ -534,11 +534,15 @@ class VerificationCompleted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkJudged(Event):
-    """A judge has been asked whether the work meets its rubric; part of a verification (VE-11)."""
+    """A judge has been asked whether the work meets its rubric; part of a verification (VE-11).
+
+    ``text`` has a line for each criterion that is not met, ``verdicts`` has them all.
+    """
 
     type: ClassVar[str] = "work_judged"
     passed: bool
     summary: str
+    text: str = ""
     verdicts: tuple[dict[str, Any], ...] = ()
 
 

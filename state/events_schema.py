@@ -135,6 +135,7 @@ MEANINGS: Final[dict[str, str]] = {
     "verification_completed.passed": "Whether all checks were green; null: nothing was checked.",
     "verification_completed.outcome": "passed, failed, or none: nothing was checked.",
     "task_completed.status": "How the task ended: state/task.py; only completed is success.",
+    "work_judged.text": "A line for each criterion that is not met, and why.",
     "work_judged.passed": "Whether every criterion is met.",
     "tool_completed.output": "The first 2,000 characters of the result.",
 }

@@ -269,6 +269,7 @@ async def with_judgement(
         WorkJudged(
             passed=judged.passed,
             summary=judged.note,
+            text="" if judged.passed else judged.output,
             verdicts=tuple(judged.to_dict().get("verdicts", ())),
         )
     )

@@ -345,8 +345,7 @@ def _verified(event: Event) -> list[Line]:
 
 def _judged(event: Event) -> list[Line]:
     mark: Mark = "ok" if event["passed"] else "bad"
-    unmet = (each for each in event["verdicts"] if not each["met"])
-    told = (Line("note", revealed_line(f"not met: {v['criterion']}: {v['why']}")) for v in unmet)
+    told = (Line("note", revealed_line(line)) for line in event["text"].splitlines())
     return [Line(mark, "judge", event["summary"]), *told]
 
 
