@@ -35,8 +35,7 @@ from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._printable import one_line, resume_command
 from daruma.graph.command_line._progress import Progress, spent_of
 from daruma.graph.command_line._questions import plan_lines
-from daruma.graph.command_line._run import unfinished
-from daruma.graph.command_line._session import Go, Session, Start, usable_model
+from daruma.graph.command_line._session import Go, Session, Start, unfinished, usable_model
 from daruma.graph.command_line._settings import agreed
 from daruma.graph.command_line._thread_view import Stop
 from daruma.graph.command_line._threads import show, threads, undo
