@@ -320,7 +320,7 @@ class Chat:
             else:
                 run_interruptible(steering)
         except DarumaError:
-            self._keep(text)
+            self._keep("" if how else text)
             raise
 
     def _keep(self, text: str) -> None:
