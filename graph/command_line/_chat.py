@@ -236,7 +236,7 @@ class Chat:
         going = "  The last task was interrupted. Go on with it? [y]es, [n]o: "
         if snapshot.interrupts:
             self._hold(lambda _: None)
-        elif unfinished(snapshot) and input(going).strip().lower()[:1] == "y":
+        elif not snapshot.values.get("result") and input(going).strip().lower()[:1] == "y":
             self._hold(unfinished)
 
     def _obey_next(self) -> None:
