@@ -299,7 +299,7 @@ def test_a_polite_kill_ends_the_talk(daruma: Daruma, *, working: bool) -> None:
 
 def test_each_command_is_one_of_the_command_line(daruma: Daruma) -> None:
     """What they say; a mistake is one line, and the talk goes on."""
-    terminal = chat(daruma, "--workspace", "ws", columns=100)
+    terminal = chat(daruma, "--workspace", "ws", columns=200)
     said = {
         "/budget": "nothing is spent yet",
         "/plan": "there is no plan",
