@@ -27,7 +27,8 @@ class Terminal:
         self._screen, inside = pty.openpty()
         self.resize(columns, rows)
         daruma.setenv("TERM", kind)
-        self.process = daruma.start(*args, stdin=inside, stdout=inside, stderr=inside)
+        own = dict(os.environ)  # readline, once imported, gives children a size of its own
+        self.process = daruma.start(*args, stdin=inside, stdout=inside, stderr=inside, env=own)
         os.close(inside)
         self._shown, self._typed_at = b"", 0
 

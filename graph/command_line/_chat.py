@@ -35,8 +35,7 @@ from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._printable import one_line, resume_command
 from daruma.graph.command_line._progress import Progress, spent_of
 from daruma.graph.command_line._questions import plan_lines
-from daruma.graph.command_line._run import unfinished
-from daruma.graph.command_line._session import Go, Session, Start, usable_model
+from daruma.graph.command_line._session import Go, Session, Start, unfinished, usable_model
 from daruma.graph.command_line._settings import agreed
 from daruma.graph.command_line._thread_view import Stop
 from daruma.graph.command_line._threads import show, threads, undo
@@ -237,7 +236,7 @@ class Chat:
         going = "  The last task was interrupted. Go on with it? [y]es, [n]o: "
         if snapshot.interrupts:
             self._hold(lambda _: None)
-        elif unfinished(snapshot) and input(going).strip().lower()[:1] == "y":
+        elif not snapshot.values.get("result") and input(going).strip().lower()[:1] == "y":
             self._hold(unfinished)
 
     def _obey_next(self) -> None:
@@ -321,7 +320,7 @@ class Chat:
             else:
                 run_interruptible(steering)
         except DarumaError:
-            self._keep(text)
+            self._keep("" if how else text)
             raise
 
     def _keep(self, text: str) -> None:

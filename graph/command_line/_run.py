@@ -4,7 +4,6 @@ import asyncio
 import json as json_format
 import logging
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import zip_longest
@@ -179,7 +178,7 @@ def resume(
 ) -> None:
     """Go on with a thread: unfinished work, an open question; a finished one tells its result."""
     from daruma.graph.command_line._conversation import talk_of
-    from daruma.graph.command_line._session import Session
+    from daruma.graph.command_line._session import Session, unfinished
 
     talk = talk_of(submit=submit, yes=yes, json=json)
     code = talk.hold(Session(thread, model=model, start=start), unfinished)
@@ -204,17 +203,6 @@ def retry(
     again = Go(None, reopen=True, call=call)
     code = Conversation(yes=yes, json=json).hold(Session(thread, model=model), lambda _: again)
     raise typer.Exit(code)
-
-
-def unfinished(snapshot: "StateSnapshot") -> "Go | None":
-    """Go on with work that was interrupted; a result, or an open question, is nothing to run.
-
-    A review whose deadline has passed is parked.
-    """
-    from daruma.graph.answers import is_unfinished
-    from daruma.graph.command_line._session import Go
-
-    return Go(None) if is_unfinished(snapshot, time.time()) else None
 
 
 # --- ``daruma answer``: reply to what a thread asks, and go on.

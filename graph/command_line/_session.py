@@ -2,6 +2,7 @@
 
 import asyncio
 import json as json_format
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ import typer
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
+from daruma.graph.answers import is_unfinished
 from daruma.graph.build import SHIPPED_TOOLS, build_graph
 from daruma.graph.command_line._options import COMMANDS, new_thread_name, no_such
 from daruma.graph.command_line._printable import follow_command
@@ -84,6 +86,14 @@ def refuse_foreign_calls(thread: str, snapshot: StateSnapshot, going: Go | None)
 
 Start = Callable[[StateSnapshot], Go | None]
 """Reads a thread and says what to run; None for a thread that has nothing to run."""
+
+
+def unfinished(snapshot: StateSnapshot) -> Go | None:
+    """Go on with work that was interrupted; a result, or an open question, is nothing to run.
+
+    A review whose deadline has passed is parked.
+    """
+    return Go(None) if is_unfinished(snapshot, time.time()) else None
 
 
 class Watcher(Protocol):
