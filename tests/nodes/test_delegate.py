@@ -44,8 +44,9 @@ async def test_who_can_not_begin_is_answered() -> None:
 
     calls: Any = update["calls"]
     assert [call.status for call in calls] == ["failed", "failed", "ready"]
-    assert [each.tool_call_id for each in update["messages"]] == ["a", "b"]
-    assert "developer, tester, writer" in str(update["messages"][0].content)
+    messages: Any = update["messages"]
+    assert [each.tool_call_id for each in messages] == ["a", "b"]
+    assert "developer, tester, writer" in str(messages[0].content)
     kinds = [event.type for event in events]
     assert kinds == ["tool_started", "tool_completed"] * 2 + ["tool_started", "member_started"]
 

@@ -154,7 +154,7 @@ def test_an_experts_profile_narrows_it_further(daruma: Daruma) -> None:
     expert = "{name: reader, about: Reads., prompt: You are the reader., profile: read_only}"
     (daruma.folder / "teams" / "own.yaml").write_text(f"about: Ours.\nexperts: [{expert}]\n")
     assert daruma("trust", "--yes", "teams/own.yaml").code == 0
-    settings = {"team": {"delegate": True, "template": "own", "folders": ["teams"]}}
+    settings: dict[str, Any] = {"team": {"delegate": True, "template": "own", "folders": ["teams"]}}
     turns = [calls(create("b.txt", "b")), say("Tried.")]
     script = asking(writes("do", expert="reader"), do=turns)
     run = Run(script, workspace=workspace, **settings, tools=UNMENDED).ask()
@@ -291,7 +291,7 @@ def test_work_that_fails_its_checks_does_not_come_in(workspace: Path) -> None:
     script = asking(writes("do"), do=turns) | {"reflect": [say("Hm.")] * 4}
     script["plan"] = [plan("Do it")]
     script["main"][1:] = [calls(command("touch ok")), say("I did it myself.")]
-    budgets = {"budgets": {"verify": 2, "reflect": 1}}
+    budgets: dict[str, Any] = {"budgets": {"verify": 2, "reflect": 1}}
     run = Run(script, workspace=workspace, **WRITING, **UNREVIEWED, **RED, **budgets).ask()
 
     assert run.outputs["do"].startswith("Error: The helper has not done it: gave_up_after_refl")

@@ -387,6 +387,7 @@ def test_steps_are_counted_in_whole_numbers() -> None:
 
 # --- What helpers may spend (PL-08).
 
+MEASURES: tuple[Measure, ...] = ("tokens", "usd", "seconds")
 AMOUNTS = st.builds(
     Amounts,
     tokens=st.none() | st.integers(0, 500),
@@ -435,13 +436,13 @@ def test_helpers_never_have_more_than_their_caller_has_left(
     assert max(each.think for each in shares) - min(each.think for each in shares) <= 1
     left = dict[Measure, float]()
     for amounts, spent in ((of_task, spending(steps)), (of_phase, spending(ours))):
-        for measure in ("tokens", "usd", "seconds"):
+        for measure in MEASURES:
             limit = amounts.of(measure) if amounts else None
             if limit is not None:
                 rest = max(0.0, limit - spent.of(measure))
                 left[measure] = min(left.get(measure, rest), rest)
     given_out = [each.spend or Amounts() for each in shares]
-    for measure in ("tokens", "usd", "seconds"):
+    for measure in MEASURES:
         found = [each.of(measure) for each in given_out]
         if measure not in left:
             assert found == [None] * helpers

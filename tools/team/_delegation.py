@@ -137,7 +137,9 @@ def patch_of(snapshots: Snapshots, began: str, ended: str) -> str:
 
 def _differences(snapshots: Snapshots, began: str, ended: str) -> Iterator[str]:
     for change in snapshots.changes(began, ended):
-        texts = [snapshots.text(each, change.path) for each in (began, ended)]
-        lines = [(text or "").splitlines(keepends=True) for text in texts]
-        told = [*unified_diff(*lines, f"a/{change.path}", f"b/{change.path}")]
+        old, new = (
+            (snapshots.text(each, change.path) or "").splitlines(keepends=True)
+            for each in (began, ended)
+        )
+        told = [*unified_diff(old, new, f"a/{change.path}", f"b/{change.path}")]
         yield from told or [f"{change.path}: {change.what}\n"]
