@@ -188,7 +188,7 @@ def test_planning_anew_has_a_quota(replan: int, plans: int) -> None:
 
 
 def test_a_new_plan_is_reviewed_with_why_and_can_be_rejected_and_edited() -> None:
-    """PL-01b, PL-02: nothing of what is done is lost on the way."""
+    """PL-01b: nothing of what is done is lost on the way, as PL-02 has it."""
     script = {
         "plan": [plan(GOOD, FAILS), plan("Worse"), plan("Better") | {"expect": ["Too bad"]}],
         "main": [say(), say(""), say("Best.")],
@@ -249,7 +249,7 @@ def test_a_member_can_say_no_to_the_plan(workspace: Path) -> None:
 
 @pytest.mark.parametrize("name", ["todo", "revise_plan", "revisePlan"])
 def test_a_tool_of_ones_own_takes_the_name(name: str, workspace: Path) -> None:
-    """PL-01b, TL-05: it is the one that runs, and means nothing else."""
+    """PL-01b: as TL-05 has it, it is the one that runs, and means nothing else."""
 
     def own(why: str) -> str:
         """Say why."""
