@@ -327,7 +327,7 @@ def test_what_compaction_leaves_out_is_told_as_saved(tmp_path: Path) -> None:
 
 
 def test_the_command_line_shows_what_the_window_is_spent_on(daruma: Daruma) -> None:
-    """CX-08, FA-04: as a table, and as JSON."""
+    """CX-08: as a table, and as JSON."""
     daruma("run", "Say it", "--model", daruma.script(main=[say()]), "--thread", "t", "--json")
     table, values = daruma("show", "t", "--context"), daruma("show", "t", "--context", "--json")
 

@@ -107,7 +107,7 @@ def test_a_rubric_has_work_judged_that_changed_no_file(folder: bool, workspace: 
     [("direct_chat", True, "a direct chat"), ("react", False, "switched off")],
 )
 def test_a_direct_chat_is_never_judged(mode: str, enabled: bool, why: str, workspace: Path) -> None:
-    """MO-03, VE-11: nor where verification is switched off; the result says so (MO-10)."""
+    """MO-03: nor where verification is switched off; the result says so (MO-10)."""
     settings: dict[str, Any] = {"verification": {"enabled": enabled, "rubric": ["is kind"]}}
     run = Run([say("Hello.")], mode=mode, workspace=workspace, **settings).ask(rubric=RUBRIC)
 
@@ -227,7 +227,7 @@ def test_a_verdict_that_was_not_given_is_recovered_from(workspace: Path) -> None
 
 
 def test_what_a_judge_costs_counts_against_the_budget(workspace: Path) -> None:
-    """BU-04, VE-11: computed from the record of steps, as all budgets are (BU-03)."""
+    """BU-04: computed from the record of steps, as all budgets are (BU-03)."""
     used = {"usage": {"input": 60, "output": 10}}
     script = {
         "main": [NOTE, say("Done."), say("Again.")],
@@ -243,7 +243,7 @@ def test_what_a_judge_costs_counts_against_the_budget(workspace: Path) -> None:
 
 
 def test_a_task_that_goes_on_after_a_question_keeps_its_rubric() -> None:
-    """VE-11, CO-01: the answer to what was missing names no rubric, and is no other task."""
+    """VE-11: the answer to what was missing names no rubric, and is no other task."""
     milk = calls(call("create_reminder", "r", title="Milk"))
     when = calls(call("create_reminder", when="2031-05-05"))
     script = {
@@ -267,7 +267,7 @@ def test_a_rubric_that_is_none_is_refused() -> None:
 
 
 def test_the_command_line_takes_rubrics(daruma: Daruma) -> None:
-    """VE-11, FA-04: files and words; what was judged is shown."""
+    """VE-11: files and words; what was judged is shown."""
     (daruma.folder / "rubric.txt").write_text("- says when\n- says who\n")
     model = daruma.script(
         main=[say("Backups run nightly. Ann is told.")],
@@ -286,7 +286,7 @@ def test_the_command_line_takes_rubrics(daruma: Daruma) -> None:
 
 
 def test_a_folder_s_own_rubric_wants_trust(daruma: Daruma) -> None:
-    """SE-02, VE-11: it makes work count as checked, and it costs."""
+    """SE-02: it makes work count as checked, and it costs."""
     (daruma.folder / "daruma.yaml").write_text("verification: {rubric: [is nice]}\n")
 
     assert "verification.rubric" in daruma("run", "x", "--model", daruma.script(main=[])).complaint
