@@ -180,7 +180,7 @@ def test_leaving_in_the_midst_says_what_becomes_of_it(daruma: Daruma) -> None:
     """The second Ctrl-D stops the task and leaves; the thread is gone on with in another chat."""
     with at_work(daruma) as (terminal, pipe):
         terminal.press(CTRL_D)
-        terminal.wait_for("daruma resume t goes on with it", anew=True)
+        terminal.wait_for("a task is at work", anew=True)
         code = leave(terminal)
         assert daruma("show", "t", "--json").json["status"] == "unfinished"
 
