@@ -123,6 +123,7 @@ class Box(NamedTuple):
 _PLACES: Final[dict[str, tuple[float, float]]] = {
     "intake": (450, 95),
     "spec_review": (115, 200),
+    "look": (200, 85),
     "plan": (285, 200),
     "compress": (610, 160),
     "repair": (795, 220),
@@ -134,6 +135,7 @@ _PLACES: Final[dict[str, tuple[float, float]]] = {
     "clarify": (640, 395),
     "pause": (620, 478),
     "merge": (115, 450),
+    "delegate": (730, 150),
     "reflect": (450, 430),
     "verify": (450, 530),
     "settle": (268, 545),

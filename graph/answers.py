@@ -1,14 +1,27 @@
-"""One reply per question, parking, and whether there is something to go on with."""
+"""One reply per question, parking, what is said to a task at work, and if there is any work."""
 
 import time
 from collections.abc import Collection, Mapping
 from typing import Any, Final
+from uuid import uuid4
 
 from langgraph.types import Command, StateSnapshot
 
-from daruma.graph.requests import open_questions, thread_id_of
-from daruma.graph.storage import replies_of
+from daruma.graph.requests import (
+    NoSuchThread,
+    NotNow,
+    RequestRefused,
+    open_questions,
+    thread_id_of,
+)
+from daruma.graph.standing import is_worked_on
+from daruma.graph.storage import replies_of, steering_of
 from daruma.state.interrupts import AnsweredAlready
+from daruma.state.messages import is_request
+from daruma.state.steering import SteeringMessage
+from daruma.state.task import Task
+from daruma.state.text import is_blank, storable_text
+from daruma.tools.text import mask_keys
 
 # --- Plans that nobody confirmed in time: parked by whoever comes along, taken up by a late reply.
 #
@@ -112,6 +125,64 @@ def answered_already(ids: Collection[str], thread_id: str) -> AnsweredAlready:
         f"thread {thread_id!r} was answered already ({', '.join(ids)}): one reply counts, the "
         "first; if its run has ended before its time, resume the thread to go on with that reply"
     )
+
+
+# --- What a person says to a task at work: kept until its model's next request (FA-14).
+
+LONGEST: Final = 20_000
+"""Characters of one message."""
+
+
+async def send(
+    checkpointer: Any,
+    thread_id: str,
+    snapshot: StateSnapshot | None,
+    text: str,
+    *,
+    stop: bool = False,
+    goal: str | None = None,
+) -> str:
+    """Keep what is said to a thread's open task, as ``snapshot`` has it; return its id (FA-14).
+
+    Raises :class:`~daruma.graph.requests.RequestRefused` for what is no message, for a thread that
+    is not there, and where no task is open on it.
+    """
+    text, goal = _words("message", text), None if goal is None else _words("goal", goal)
+    begun = snapshot if snapshot and snapshot.created_at else None
+    stands = begun if begun and (begun.interrupts or begun.values.get("result") is None) else None
+    if stands is None and not await is_worked_on(checkpointer, thread_id):
+        if begun is None:
+            raise NoSuchThread(f"there is no thread {thread_id!r}")
+        raise NotNow(f"no task is open on thread {thread_id!r}: give it a new one")
+    task = _open_task(thread_id, stands) if stands else None
+    if task and task.mode == "team_collab":
+        raise NotNow(f"a team is at work on thread {thread_id!r}: its members can be told nothing")
+    message = SteeringMessage(
+        id=uuid4().hex,
+        text=text,
+        at=time.time(),
+        stop=stop,
+        goal=goal or "",
+        task_id=task.id if task else "",
+    )
+    if not await steering_of(checkpointer).send(thread_id, message):
+        raise NotNow(f"too much waits to be told on thread {thread_id!r}: resume it first")
+    return message.id
+
+
+def _words(what: str, text: object) -> str:
+    if not isinstance(text, str) or is_blank(text):
+        raise RequestRefused(f"the {what} is empty: say it in words")
+    if len(text) > LONGEST:
+        raise RequestRefused(f"the {what} is longer than {LONGEST:,} characters: put it in a file")
+    return str(mask_keys(storable_text(text.strip())))
+
+
+def _open_task(thread_id: str, snapshot: StateSnapshot) -> Task | None:
+    """Return the task at work; None where the newest request was not yet taken up."""
+    task, messages = snapshot.values.get("task"), snapshot.values.get("messages", ())
+    asked = next((m.id for m in reversed(messages) if is_request(m, thread_id)), None)
+    return task if task and task.request == asked else None
 
 
 # --- Whether a thread has something to go on with that needs nobody's answer.

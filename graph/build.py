@@ -36,7 +36,7 @@ from daruma.graph.run import Machine
 from daruma.graph.scope import Contexts, RunScope
 from daruma.graph.storage import strict_saver
 from daruma.graph.sync import saver_on_any_loop
-from daruma.state.calls import Dispatch, set_status
+from daruma.state.calls import Dispatch, calls_to_run, set_status
 from daruma.state.channels import Input, Output, State, Update
 from daruma.state.emergency import emergency_of, words_of
 from daruma.state.errors import CutOff, DarumaError
@@ -47,6 +47,7 @@ from daruma.state.events import (
     MemberCompleted,
     RecoveryCompleted,
     TaskCompleted,
+    ToolCompleted,
 )
 from daruma.state.failure import Failure, bug_in
 from daruma.state.plan import Assignment, Report
@@ -59,8 +60,10 @@ from daruma.tools.editor_tool import EDITOR_TOOLS
 from daruma.tools.hooks import Hook
 from daruma.tools.knowledge import KNOWLEDGE_TOOLS
 from daruma.tools.memory import MEMORY_TOOLS
+from daruma.tools.planning import PLANNING_TOOLS
 from daruma.tools.response_format import ResponseFormat
 from daruma.tools.skills import SKILL_TOOLS
+from daruma.tools.team import DELEGATE_TOOLS
 from daruma.tools.text import mask_keys
 from daruma.tools.verification import CHECK_TOOLS
 
@@ -95,12 +98,14 @@ def error_handler(settings: Settings) -> Handler:
     ) -> Command[Any]:
         chain, scope = (runtime.context or settings).fallback_chain, RunScope.of(config)
         node, failure = error.node, bug_in(error.node, error.error)
+        if isinstance(state, State) and _ends_as_before(node, state, error.error):
+            return Command(goto=ON_BUG[node], update={"crowded": None, "calls": ()})
         if isinstance(error.error, BaseException):  # after a crash it is a text
             scope.failures.note(failure, error.error)
         if not chain.enabled or isinstance(error.error, CutOff):
             raise ExitRun(scope.failures.exception_for(failure))
         update = mask_keys(_update(node, state, failure, chain))
-        for event in _closing(node, update):
+        for event in _closing(node, state, update):
             scope.emitter(runtime)(event)
         result = update.get("result")
         if result and scope.handing and isinstance(state, State):
@@ -112,8 +117,16 @@ def error_handler(settings: Settings) -> Handler:
     return handle
 
 
-def _closing(node: str, update: Update) -> Iterator[Event]:
+def _ends_as_before(node: str, state: State, error: object) -> bool:
+    """Whether a bug came in planning anew: then the task ends as its first failure has it end."""
+    return node == "plan" and state.plan is not None and not isinstance(error, CutOff)
+
+
+def _closing(node: str, state: State | Dispatch | Assignment, update: Update) -> Iterator[Event]:
     """Yield what closes events that nobody else would close (PL-04)."""
+    if node == "merge" and isinstance(state, State):  # with it the results of helpers' calls
+        for call in calls_to_run(state.calls, delegated=True):
+            yield ToolCompleted(call_id=call.id, tool=call.name, ok=False, seconds=0.0, output="")
     if node == "consult":
         yield RecoveryCompleted(strategy="give-up", carried="failed")
     if node == "pause":
@@ -267,6 +280,8 @@ SHIPPED_TOOLS: Final[tuple[Tool, ...]] = (
     *SKILL_TOOLS,
     *ASSISTANT_TOOLS,
     *KNOWLEDGE_TOOLS,
+    *PLANNING_TOOLS,
+    *DELEGATE_TOOLS,
 )
 """In the order that the model is shown them."""
 
@@ -321,7 +336,8 @@ def build_graph(  # noqa: PLR0913  # each is a part of the graph
     run_quietly(compiled, TABLE)
     member = cache(partial(member_of, contexts))
     evolution = Evolution(partial(ask_under, contexts))
-    return Machine.of(compiled, settings, contexts.check, member, evolution, form)
+    measured = contexts.measured
+    return Machine.of(compiled, settings, contexts.check, member, evolution, form, measured)
 
 
 def ask_under(contexts: Contexts, settings: Settings) -> AskText:

@@ -140,10 +140,12 @@ _ENDINGS: frozenset[Code] = frozenset(
         "bad_request",
         "plan_refused",
         "plan_rejected",
+        "plan_contradicted",
         "approval_denied",
         "rollback_failed",
         "budget_exceeded",
         "structured_output_invalid",
+        "stopped",
     }
 )
 """What a task ends with by its own rules: a result under any settings."""

@@ -13,13 +13,13 @@ cycle spends a budget, so every walk ends; what it ends with is one ``TaskResult
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langgraph.constants import END
 
 from daruma.graph import routes
-from daruma.state.calls import Dispatch, with_status
+from daruma.state.calls import Dispatch, calls_to_run
 from daruma.state.channels import State
 from daruma.state.spending import assignments
 from daruma.tools.editor_tool import candidate_paths
@@ -38,26 +38,28 @@ class Each:
 
 
 def ready_calls(state: State) -> list[object]:
-    """Return what the tool node is sent: one dispatch for each call that may run.
-
-    What needs nobody goes before what was approved, whose ground it may change (TL-02).
-    """
+    """Return what the tool node is sent: one dispatch for each call that may run."""
     if state.task is None:
         return []
     phase = state.plan.current if state.plan else None
-    ready = with_status(state.calls, "ready")
     return [
         Dispatch(
             task=state.task, call=call, shown=candidate_paths(call, state.messages), phase_id=phase
         )
-        for call in [each for each in ready if not each.approved] or ready
+        for call in calls_to_run(state.calls)
     ]
+
+
+def ready_looks(state: State) -> list[object]:
+    """Return what the look node is sent: the planner's calls, which are of no phase."""
+    return ready_calls(replace(state, plan=None))
 
 
 Target = str | Each
 Router = Callable[[Any], str]
 
 EACH_TOOL = Each("tool", ready_calls)
+EACH_LOOK = Each("look", ready_looks)
 EACH_MEMBER = Each("member", assignments)
 
 RECOVERED: dict[str, Target] = {
@@ -65,6 +67,7 @@ RECOVERED: dict[str, Target] = {
     "replanned": "plan",
     "rechecked": "verify",
     "act": EACH_TOOL,
+    "delegated": "delegate",
     "broken": "repair",
     "gated": "gate",
     "answered": "main",
@@ -81,6 +84,8 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
     "plan": (
         routes.after_plan,
         {
+            "looks": EACH_LOOK,
+            "looked": "plan",
             "proposed": "spec_review",
             "accepted": "begin",
             "unusable": "plan",
@@ -90,6 +95,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
             "spent": "pause",
         },
     ),
+    "look": (routes.after_look, {"looked": "plan"}),
     "spec_review": (
         routes.after_spec_review,
         {"confirmed": "begin", "rejected": "plan", "parked": "spec_review"},
@@ -100,15 +106,18 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
         routes.after_merge,
         {
             "next": "begin",
+            "replan": "plan",
             "completed": "finish",
             "unstructured": "structure",
             "failed": "emergency",
+            "answered": "main",
         },
     ),
     "main": (
         routes.after_main,
         {
             "act": EACH_TOOL,
+            "delegated": "delegate",
             "broken": "repair",
             "gated": "gate",
             "answered": "main",
@@ -134,13 +143,26 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
     ),
     "repair": (
         routes.after_repair,
-        {"act": EACH_TOOL, "broken": "repair", "gated": "gate", "answered": "main"},
+        {
+            "act": EACH_TOOL,
+            "delegated": "delegate",
+            "broken": "repair",
+            "gated": "gate",
+            "answered": "main",
+        },
     ),
     "gate": (
         routes.after_gate,
-        {"act": EACH_TOOL, "gated": "gate", "answered": "main", "blocked": "settle"},
+        {
+            "act": EACH_TOOL,
+            "delegated": "delegate",
+            "gated": "gate",
+            "answered": "main",
+            "blocked": "settle",
+        },
     ),
     "tool": (routes.after_tool, {"answered": "main"}),
+    "delegate": (routes.after_delegate, {"shared": EACH_MEMBER, "answered": "main"}),
     "clarify": (routes.after_clarify, {"answered": "main"}),
     "verify": (
         routes.after_verify,
@@ -179,6 +201,8 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
         routes.after_settle,
         {
             "next": "begin",
+            "replan": "plan",
+            "steered": "main",
             "undone": "rollback",
             "completed": "finish",
             "unstructured": "structure",
@@ -191,10 +215,10 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
     ),
     "rollback": (
         routes.after_rollback,
-        {"next": "begin", "failed": "emergency"},
+        {"next": "begin", "replan": "plan", "failed": "emergency"},
     ),
     "emergency": (routes.after_emergency, {"stated": "finish"}),
-    "finish": (routes.after_finish, {"ended": END, "held": "hold"}),
+    "finish": (routes.after_finish, {"ended": END, "held": "hold", "steered": "main"}),
     "hold": (routes.after_hold, {"again": "rollback", "next": "begin", "failed": "emergency"}),
 }
 
@@ -203,6 +227,7 @@ IN_A_PHASE = (
     "compress",
     "repair",
     "gate",
+    "delegate",
     "clarify",
     "verify",
     "reflect",
@@ -215,6 +240,7 @@ ON_BUG: dict[str, str] = {
     **dict.fromkeys(TABLE, "emergency"),
     **dict.fromkeys(IN_A_PHASE, "settle"),
     "tool": "main",
+    "look": "plan",
     "member": "merge",
     "emergency": "finish",
     "finish": END,
@@ -225,8 +251,11 @@ A tool's leads where its siblings go, so that all calls join.
 """
 
 
-NOT_A_MEMBERS = ("intake", "plan", "spec_review", "begin", "member", "merge", "structure")
-"""What only the task itself goes through, not a member of its team."""
+NOT_A_MEMBERS = (
+    *("intake", "plan", "look", "spec_review", "begin", "structure"),
+    *("delegate", "member", "merge"),
+)
+"""What only the task itself goes through, not a member of its team, nor a helper."""
 
 
 def of_a_member() -> dict[str, tuple[Router, dict[str, Target]]]:

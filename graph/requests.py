@@ -32,6 +32,7 @@ from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused, is_question, read_reply
 from daruma.state.mode import MODES
 from daruma.state.text import storable_text, unkept_id, unstorable_part
+from daruma.state.verification import read_rubric
 from daruma.tools.text import mask_keys, note_env_file, read_live_values
 from daruma.tools.threads import in_thread
 
@@ -65,8 +66,9 @@ def request(given: object, *, known: Sequence[AnyMessage] = (), within: bool = F
 
 
 _OF_STATE: Final = (
-    "in another graph its messages, mode, workspace and continuity are the request: leave out what "
-    "means something else there, by add_node(..., input_schema=...) or a node that calls this graph"
+    "in another graph its messages, mode, workspace, rubric and continuity are the request: leave "
+    "out what means something else there, by add_node(..., input_schema=...) or a node that calls "
+    "this graph"
 )
 
 
@@ -81,6 +83,8 @@ def _request(given: object, known: Sequence[AnyMessage], *, within: bool = False
         checked["mode"] = mode
     if (workspace := given.get("workspace")) is not None:
         checked["workspace"] = _workspace(workspace)
+    if (rubric := given.get("rubric")) is not None:
+        checked["rubric"] = _rubric(rubric)
     if (continuity := given.get("continuity")) is not None:
         checked["continuity"] = _continuity(continuity)
     return mask_keys(checked)
@@ -93,6 +97,13 @@ def _of_state(given: object) -> object:
     if hasattr(given, "messages"):  # a dataclass, or a model of Pydantic's
         return {key: value for key in _keys() if (value := getattr(given, key, None))}
     return given
+
+
+def _rubric(given: object) -> tuple[str, ...]:
+    try:
+        return tuple(storable_text(each) for each in read_rubric(given))
+    except ValueError as error:
+        raise RequestRefused(f"the rubric can not be used: {error}") from None
 
 
 def _continuity(given: object) -> dict[str, Any]:

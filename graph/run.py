@@ -1,6 +1,6 @@
 """The machine: LangGraph's compiled graph, run in one way, held by one run, set back, looked at."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from time import time
@@ -14,7 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 from typing_extensions import override
 
-from daruma.graph.answers import accept_reply, readdress_reply
+from daruma.graph.answers import accept_reply, readdress_reply, send
 from daruma.graph.errors import Failures, closing
 from daruma.graph.fast_path import SAVER_KEY, durability_within, is_within, with_saver
 from daruma.graph.follow import Following, Look
@@ -71,12 +71,13 @@ from daruma.graph.timeline import (
     timeline_of,
 )
 from daruma.graph.tracing import run_traced
-from daruma.state.channels import Input, Output, State
+from daruma.state.channels import Input, Output, State, state_of
 from daruma.state.errors import DamagedState, DarumaError
 from daruma.state.messages import plain
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
+from daruma.state.steps import ContextUsage
 from daruma.tools.calls import McpServers, import_schema_checks
 from daruma.tools.files import aworkspace_locked
 from daruma.tools.hooks import protect_programs
@@ -95,6 +96,10 @@ class NotFollowed(DarumaError):
     """Raised for a graph whose threads no other process can get at."""
 
 
+async def _unmeasured(_: State) -> ContextUsage | None:
+    return None
+
+
 class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     """Daruma's compiled graph, the same however it is run (MO-09): every run is asynchronous.
 
@@ -106,7 +111,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     with a run's own settings, before anything is done. Where settings switch off what comes after a
     failure, a run raises (``errors.py``). ``evolution`` learns from ended tasks beside the runs; it
     counts what became of them, and can be waited for. ``response_format`` makes instances of
-    structured answers, where they leave the machine.
+    structured answers, where they leave the machine; ``measured`` counts what a request holds.
     """
 
     settings: Settings
@@ -114,6 +119,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     member: Callable[[], MemberMachine]
     evolution: Evolution
     response_format: ResponseFormat | None = None
+    measured: Callable[[State], Awaitable[ContextUsage | None]]
     holds: bool = False
 
     @classmethod
@@ -125,12 +131,14 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         member: Callable[[], MemberMachine] = no_members,
         evolution: Evolution | None = None,
         response_format: ResponseFormat | None = None,
+        measured: Callable[[State], Awaitable[ContextUsage | None]] = _unmeasured,
     ) -> Self:
         """Make the machine of a compiled graph."""
         machine = cls.__new__(cls)
         machine.__dict__.update(compiled.__dict__, settings=settings, check=check, member=member)
         machine.evolution = evolution or Evolution()
         machine.response_format = response_format
+        machine.measured = measured
         show_in_notebooks()
         return machine
 
@@ -378,6 +386,30 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
             if loop := getattr(each, "loop", None):
                 refuse_own(loop)
 
+    # --- What a person says to a task at work.
+
+    def steer(
+        self, config: RunnableConfig, text: str, *, stop: bool = False, goal: str | None = None
+    ) -> str:
+        """Say something to a thread's open task; the model's next request has it (FA-14).
+
+        It comes after all results of the calls before it, and is kept until then, whoever runs the
+        thread. ``stop`` has the task stand still before that request, and ask what to do; ``goal``
+        takes the place of its goal. Returns the id that ``message_received`` tells. Raises
+        :class:`~daruma.graph.requests.RequestRefused` for a thread that is not there, where no task
+        is open on it, and for a text that is empty or longer than 20,000 characters.
+        """
+        return self._wait(self.asteer(config, text, stop=stop, goal=goal))
+
+    async def asteer(
+        self, config: RunnableConfig, text: str, *, stop: bool = False, goal: str | None = None
+    ) -> str:
+        """Do the same, asynchronously."""
+        snapshot = await self.aget_state(newest(self._to_read(config)))
+        thread = self._thread_id(config)
+        with explain_saver_errors():
+            return await send(self.checkpointer, thread, snapshot, text, stop=stop, goal=goal)
+
     # --- What a thread can be set back to: where its task failed, and its files at any savepoint.
 
     def reopen(self, config: RunnableConfig, *, call: str | None = None) -> RunnableConfig:
@@ -513,6 +545,23 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
             return await read_supersteps(saver, thread)
         named = RunnableConfig(configurable={"thread_id": thread})
         return supersteps_of([each async for each in saver.alist(named)])
+
+    def context_cost(self, config: RunnableConfig) -> ContextUsage | None:
+        """Return what the window is spent on as a thread stands (CX-08); None before a task.
+
+        What an ended task's result holds as ``context_usage``, at any time. Raises what
+        :meth:`timeline` does.
+        """
+        return self._wait(self.acontext_cost(config))
+
+    async def acontext_cost(self, config: RunnableConfig) -> ContextUsage | None:
+        """Do the same, asynchronously."""
+        if not self._remembers(config):
+            raise NothingToSee("say which thread of a graph that keeps them (persistence=)")
+        snapshot = await self.aget_state(self._thread(config))
+        if snapshot.created_at is None:
+            raise NothingToSee(f"there is no thread {self._thread_id(config)!r} in this storage")
+        return await self.measured(state_of(snapshot.values))
 
     def picture(self, config: RunnableConfig | None = None) -> Picture:
         """Return the machine; with a thread's config, what that thread walked is lit.

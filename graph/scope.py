@@ -24,6 +24,7 @@ from daruma.graph.storage import (
     journal_of,
     journals_of,
     outputs_of,
+    steering_of,
     strict_saver,
     workspace_files_id,
 )
@@ -35,6 +36,7 @@ from daruma.graph.tracing import (
     trace_metadata,
     with_trace_metadata,
 )
+from daruma.nodes.main import measure
 from daruma.state.budget import hidden_tools
 from daruma.state.calls import ToolTask
 from daruma.state.channels import State, Update
@@ -50,6 +52,8 @@ from daruma.state.interrupts import is_question, request_event
 from daruma.state.record import copy_with
 from daruma.state.savepoint import Drifted, reduce_drifted
 from daruma.state.settings import LLM, Settings
+from daruma.state.steering import NoSteering
+from daruma.state.steps import ContextUsage
 from daruma.state.text import digest
 from daruma.tools.calls import (
     ExactCalls,
@@ -208,7 +212,7 @@ class RunScope:
 
 # --- Giving nodes what they work with: the graph's own live things, under the run's settings.
 
-COUNTING: Final = frozenset({"main", "plan", "reflect", "compress"})
+COUNTING: Final = frozenset({"main", "plan", "reflect", "compress", "finish"})
 """The nodes that count tokens, where there is a budget of them."""
 
 _OUTPUTS: Final = 50
@@ -365,10 +369,22 @@ class Contexts:
             servers=scope.servers,
             store=store,
             own_auxiliary=asker.own_auxiliary,
+            measure=measure,
             can_ask=saver is not None,
             response_format=self._response_format,
+            steering=steering_of(saver) if saver and not _namespace(config) else NoSteering(),
         )
         return context, JournalsOfARun(journals_of(saver), scope.run_id) if saver else None
+
+    async def measured(self, state: State) -> ContextUsage | None:
+        """Return what a request of a thread is spent on, as it stands (CX-08)."""
+        config, scope = RunnableConfig(), RunScope()
+        context, _ = self._in_common(config, scope, self.settings, self._store)
+        if self.settings.llm.context_window_tokens:
+            context = copy_with(
+                context, tokens=await tokens_of(self.asker(self.settings.llm).model)
+            )
+        return measure(state, context)
 
     def _main(self, llm: LLM) -> BaseChatModel | str | None:
         own = self.settings.llm.model

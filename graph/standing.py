@@ -8,7 +8,13 @@ from typing import Any, Final, Literal
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import INTERRUPT
 
-from daruma.graph.storage import Connection, Database, ProcessLife
+from daruma.graph.storage import (
+    Connection,
+    Database,
+    PostgresSaver,
+    ProcessLife,
+    is_held_here,
+)
 from daruma.state.result import TaskResult
 
 # --- What jobs are called in the queue; known also where procrastinate is not installed.
@@ -87,6 +93,13 @@ async def standing_of(database: Database, thread_id: str) -> Standing | None:
     """Return what goes on with one thread; None where nobody works on it, or is to."""
     found = (await standings(database, thread_id)).get(thread_id)
     return found if found and found.is_busy else None
+
+
+async def is_worked_on(checkpointer: Any, thread_id: str) -> bool:
+    """Whether somebody runs a thread or is to; without Postgres, somebody in this process."""
+    if not isinstance(checkpointer, PostgresSaver):
+        return is_held_here(checkpointer, thread_id)
+    return await standing_of(checkpointer.database, thread_id) is not None
 
 
 async def standings(database: Database, thread_id: str | None = None) -> dict[str, Standing]:

@@ -10,6 +10,7 @@ from daruma.state.channels import State, Update
 from daruma.state.events import MemberStarted, PhaseStarted
 from daruma.state.failure import Failure
 from daruma.state.plan import Phase, Plan
+from daruma.state.verification import judged_by
 from daruma.tools.context import Context
 from daruma.tools.rollback import Written, write_savepoint
 from daruma.tools.team import worktree_folder
@@ -56,7 +57,7 @@ def refusal(phase: Phase, written: Written) -> Failure | None:
 def instructions(plan: Plan, phase: Phase, number: int) -> str:
     """Say what a phase is about, in the words of the plan."""
     head = f"Phase {number} of {len(plan.phases)}: {phase.title}"
-    return f"{head}\n\n{phase.instructions}" if phase.instructions else head
+    return "\n\n".join(filter(None, (head, phase.instructions, judged_by(phase.rubric))))
 
 
 def _instruction_message(plan: Plan, phase: Phase) -> HumanMessage:

@@ -12,9 +12,9 @@ from daruma.state.events import TaskCompleted
 from daruma.state.messages import Messages
 from daruma.state.outcome import END, answer, result_of, stopped_text, work_status
 from daruma.state.task import Status
-from daruma.state.verification import Verification
+from daruma.state.verification import Check, Verification
 from daruma.tools.calls import results_for_unanswered
-from daruma.tools.context import Context
+from daruma.tools.context import Context, receive_before_end
 from daruma.tools.sandbox import STRENGTH, SandboxUnavailable
 from daruma.tools.skills import untrusted_note
 from daruma.tools.threads import in_thread
@@ -24,8 +24,15 @@ _COMMANDS = frozenset({"run_command", "run_tests"})
 
 
 async def finish(state: State, context: Context) -> Update:
-    """End the task: every call has its result, every ending says what it is."""
+    """End the task: every call has its result, every ending says what it is.
+
+    A task without a plan goes on where a person has said something meanwhile (FA-14).
+    """
     status = task_status(state)
+    goes_on = status == "completed" and state.plan is None
+    if goes_on and (told := await receive_before_end(state, context)):
+        wanted = state.structured
+        return {**told, "structured": replace(wanted, value=None)} if wanted else told
     output = output_text(state, status, words_of(context.settings.fallback_chain))
     confined = await _weakest_confinement(state, context)
     level = confined.level if confined else None
@@ -36,6 +43,7 @@ async def finish(state: State, context: Context) -> Update:
     result = result_of(state, status, output, context.now(), notes=notes, sandbox=level)
     if not context.settings.fallback_chain.has_emergency:
         result = replace(result, error_struct=None)
+    result = replace(result, context_usage=context.measure(state, context))
     context.emit(
         TaskCompleted(
             task_id=result.task_id,
@@ -97,7 +105,7 @@ class _Confinement:
 
 async def _weakest_confinement(state: State, context: Context) -> _Confinement | None:
     """Return the weakest that commands ran in; None for a task that ran none."""
-    ran = [_Confinement(c.sandbox, c.not_covered) for v in _verifications(state) for c in v.checks]
+    ran = [_Confinement(c.sandbox, c.not_covered) for c in _commands(state)]
     if state.task and state.task.workspace and _ran_commands(state):
         with suppress(SandboxUnavailable):  # then no call has run any
             opened = await context.open_sandbox()
@@ -112,6 +120,10 @@ def _ran_commands(state: State) -> bool:
         isinstance(m, ToolMessage) and m.name in _COMMANDS and m.status == "success"
         for m in of_task
     )
+
+
+def _commands(state: State) -> list[Check]:
+    return [c for v in _verifications(state) for c in v.checks if not c.by_judge]
 
 
 def _verifications(state: State) -> list[Verification]:

@@ -43,6 +43,9 @@ async def intake(state: State, context: Context) -> Update:
     workspace = state.workspace or (state.task.workspace if state.task else None)
     unknown = await _unknown_team(template, context.settings, workspace) if template else None
     if_changed = only_if_changed(context.settings, mode)
+    verify = verifies(context.settings, mode)
+    before = state.task.rubric if taken.resumed and state.task else ()
+    rubric = (*context.settings.verification.rubric, *before, *(state.rubric or ()))
     task = Task(
         id=task_id,
         goal=goal.strip(),
@@ -50,8 +53,9 @@ async def intake(state: State, context: Context) -> Update:
         template=template,
         limits=limits_of(context.settings, mode),
         workspace=workspace,
-        verify=verifies(context.settings, mode) and not (if_changed and workspace is None),
+        verify=verify and not (if_changed and workspace is None and not rubric),
         only_if_changed=if_changed and workspace is not None,
+        rubric=tuple(dict.fromkeys(rubric)) if verify else (),
         review=context.settings.spec_review.enabled,
         started_at=context.now(),
         request=(asked.id or "") if asked else "",

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, SystemMessage
 from daruma.state import budget
 from daruma.state.budget import hidden_tools
 from daruma.state.calls import ToolTask, is_open, with_status
-from daruma.state.channels import State, Update
+from daruma.state.channels import State, Update, apply_update
 from daruma.state.context import (
     learned_instruction,
     memory_messages,
@@ -27,7 +27,8 @@ from daruma.state.mode import KEEP_WORKING
 from daruma.state.progress import alarm, observe_results, signature_of
 from daruma.state.record import copy_with
 from daruma.state.settings import PromptPiece
-from daruma.state.steps import Step
+from daruma.state.steps import ContextUsage, Step
+from daruma.state.verification import judged_by
 from daruma.tools.calls import (
     VisibleTools,
     audit_answer,
@@ -42,6 +43,7 @@ from daruma.tools.context import (
     begin_step,
     budget_exceeded,
     out_of_steps,
+    receive,
     visible_tools,
 )
 from daruma.tools.continuity import (
@@ -52,12 +54,14 @@ from daruma.tools.continuity import (
     note_question,
     offer_leaving_out,
 )
+from daruma.tools.planning import REVISE_PLAN, contradiction_in
 from daruma.tools.rollback import drift_note
 from daruma.tools.skills import SKILLS_LIST
 from daruma.tools.window import (
     Draft,
     after_provider_refusal,
     check_size,
+    context_usage,
     sent_history,
     too_large_update,
 )
@@ -87,9 +91,12 @@ async def main(state: State, context: Context) -> Update:
     """Make one model call, if the budget has room and nothing has to be asked first (TL-01).
 
     It waits for all calls of the last answer: for those that a person is asked about, too (TL-02).
+    What people sent meanwhile is told with the request, after all results (FA-14).
     """
-    if is_open(state.calls):
+    if is_open(state.calls) or state.overrun:
         return {}
+    if contradicted := contradiction_in(state, context.tools):
+        return {"failure": contradicted, "calls": ()}
     before, state = state.clarification, advance(state)
     changed = clarification_update(state) if state.clarification != before else Update()
     if asked_now := ask_for_missing(state, context):
@@ -105,14 +112,15 @@ async def _think(state: State, context: Context) -> Update:
         return out_of_steps(state, "main", context) or {"calls": ()}
     if spent := budget_exceeded(state, "main", context):
         return spent
-    offer = visible_tools(
-        state.task,
-        context,
-        hidden_tools(state),
-        reading=has_shortened_results(state.messages),
-        messages=state.messages,
-    )
-    offer = offer_leaving_out(offer, state)
+    told = await receive(state, context)
+    if told is None or "overrun" in told:
+        return await _ask(state, context) if told is None else told
+    answered = await _ask(apply_update(state, told), context)
+    return {**told, **answered, "messages": [*told["messages"], *answered.get("messages", [])]}
+
+
+async def _ask(state: State, context: Context) -> Update:
+    offer = _offer(state, context)
     draft = _draft_request(state, context, offer)
     counted, crowded = check_size(draft, state, context)
     if crowded:
@@ -134,6 +142,28 @@ async def _think(state: State, context: Context) -> Update:
         return {"steps": step, "failure": failure_of(error, "main"), "calls": ()}
     answer = copy_with(answer, counted=counted) if counted else answer
     return _read_answer(state, context, answer, offer, record)
+
+
+def measure(state: State, context: Context) -> ContextUsage | None:
+    """Return what a request of the task is spent on as things stand (CX-08).
+
+    None before a task, and for a team's: its members have requests of their own.
+    """
+    if state.task is None or state.task.mode == "team_collab":
+        return None
+    return context_usage(_draft_request(state, context, _offer(state, context)), state, context)
+
+
+def _offer(state: State, context: Context) -> VisibleTools:
+    planned = state.plan is not None and budget.replans_left(state) > 0
+    offer = visible_tools(
+        state.task,
+        context,
+        hidden_tools(state) | ({REVISE_PLAN} if not planned else frozenset()),
+        reading=has_shortened_results(state.messages),
+        messages=state.messages,
+    )
+    return offer_leaving_out(offer, state)
 
 
 def _draft_request(state: State, context: Context, offer: VisibleTools) -> Draft:
@@ -170,7 +200,8 @@ def prompt(
     there = SKILLS if skills and task.skills else ""
     files = FILES if task.workspace else ""
     own, goal = repository_instructions(state), f"Task: {task.goal}"
-    parts = (WORK, files, there, own, goal, task.role.strip(), *added, learned, form)
+    role, judged = task.role.strip(), judged_by(task.rubric)
+    parts = (WORK, files, there, own, goal, role, judged, *added, learned, form)
     return "\n\n".join(part for part in parts if part)
 
 
@@ -212,7 +243,7 @@ def _read_answer(
 
 def _count_useless_answers(state: State) -> int:
     """Return how often the model was asked in a row for an answer, this time included."""
-    thoughts = [s for s in state.steps if s.task_id == state.task_id and s.kind == "think"]
+    thoughts = [s for s in budget.of_task(state) if s.kind == "think" and not s.helper]
     return 1 + sum(1 for _ in takewhile(lambda step: not step.ok, reversed(thoughts)))
 
 

@@ -1,4 +1,4 @@
-"""One team member at work: the machine once more, on one phase, in a worktree of its own."""
+"""One team member or helper at work: the machine once more, on one phase, in its own worktree."""
 
 from dataclasses import replace
 
@@ -10,9 +10,11 @@ from daruma.state.errors import CutOff, DarumaError
 from daruma.state.events import Event, MemberCompleted
 from daruma.state.failure import Code, Failure
 from daruma.state.lessons import Recalled
+from daruma.state.outcome import LONGEST_ANSWER, answer, last_answer
 from daruma.state.plan import Assignment, Phase, Plan, Report
 from daruma.state.savepoint import Savepoint, savepoint_id
 from daruma.state.task import Task
+from daruma.state.verification import judged_by
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.memory import recall
@@ -22,15 +24,19 @@ from daruma.tools.team import (
     Expert,
     MemberWorktree,
     WorktreeUnavailable,
+    expert_of,
+    helper_settings,
     make_worktree,
     settings_of,
-    team_of,
 )
 from daruma.tools.threads import in_thread
 
 
 async def member(given: Assignment, context: Context) -> Update:
-    """Carry out one phase, and report what became of it; the plan is not this one's to change."""
+    """Carry out one phase, and report what became of it; the plan is not this one's to change.
+
+    That of a helper is what its call asks for (PL-08).
+    """
     try:
         report = await _carry_out_phase(given, context)
     except CutOff:  # its own machine could not be written down: that is no failure of the phase
@@ -45,13 +51,15 @@ async def member(given: Assignment, context: Context) -> Update:
 
 
 async def _carry_out_phase(given: Assignment, context: Context) -> Report:
-    team = await team_of(given.task, context.settings)
-    expert = team.expert(given.phase.expert) if team else None
-    place = await make_worktree(given, context)
+    expert = await expert_of(given, context.settings)
+    helps = given.task.helps
+    place = None if helps == "reads" else await make_worktree(given, context)
     begun, settings = (
         build_member_state(given, expert, place),
         settings_of(expert, context.settings),
     )
+    if helps:
+        settings = helper_settings(expert, given.task, context)
     settings = await in_thread(with_trusted_skills, settings, given.task.workspace)
     recalled = await _recall_for_phase(begun, given.phase, context)
     begun = replace(
@@ -59,7 +67,8 @@ async def _carry_out_phase(given: Assignment, context: Context) -> Report:
     )
     ended = await context.carry_out(begun, settings)
     try:
-        return await _build_report(given, ended, place)
+        report = await _build_report(given, ended, place)
+        return await _with_whole_answer(report, ended, context) if helps else report
     except (ToolError, DarumaError) as error:  # what it has spent stays on record
         if isinstance(error, CutOff):
             raise
@@ -80,11 +89,12 @@ def build_member_state(
 
     Its savepoint is the worktree as it was drawn: what a rollback goes back to.
     """
+    helps = given.task.helps
     phase = replace(given.phase, depends_on=(), status="pending")
     plan = Plan(id=given.plan_id, goal=given.task.goal, phases=(phase,))
     task = replace(
         given.task,
-        workspace=str(place.folder) if place else None,
+        workspace=str(place.folder) if place else given.task.workspace if helps else None,
         expert=expert.name if expert else given.phase.expert,
         role=expert.prompt if expert else "",
         review=False,
@@ -93,8 +103,9 @@ def build_member_state(
         f"Phase {given.number} of {given.of}: {phase.title}",
         phase.instructions,
         given.known,
+        judged_by(phase.rubric),
     )
-    text = "\n\n".join(each for each in said if each)
+    text = phase.instructions if helps else "\n\n".join(each for each in said if each)
     message = HumanMessage(text, id=phases.message_id(given.plan_id, phase.id))
     return State(
         task=task,
@@ -126,6 +137,13 @@ def _first_savepoint(task: Task, phase_id: str, place: MemberWorktree) -> Savepo
         snapshot=place.began.id,
         at=place.began.at,
     )
+
+
+async def _with_whole_answer(report: Report, ended: State, context: Context) -> Report:
+    """Return a helper's report with the ends of its answer; the whole is kept beside the state."""
+    said = await context.outputs.shorten(answer(ended) or last_answer(ended), LONGEST_ANSWER)
+    phase = replace(report.phase, answer=said.text)
+    return replace(report, phase=phase, reference=said.reference)
 
 
 def _notes(ended: State) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Ask what becomes of work whose budget is spent: more of it, or an end (BU-04, RE-03a)."""
+"""Ask what becomes of work whose budget is spent, or that was told to stop (BU-04, RE-03a)."""
 
 from typing import Final
 
@@ -37,7 +37,7 @@ def spent_limit(state: State) -> Overrun:
 
 def asks_person(state: State, context: Context) -> bool:
     """Whether a person is asked: by the settings of the task, and not after they said to stop."""
-    if spent_limit(state).measure == "steps":  # whoever found them spent has looked
+    if spent_limit(state).measure in ("steps", "stop"):  # whoever found them spent has looked
         return True
     wanted = state.task is not None and state.task.limits.when_spent == "ask"
     return wanted and context.can_ask and not is_stopped(state)
@@ -50,6 +50,8 @@ def question_of(state: State) -> Question:
     number = sum(step.kind == "pause" for step in state.steps)
     if over.measure == "steps":
         return _question_of_steps(state, f"{state.task_id}:{phase or 'task'}:steps:{number}")
+    if over.measure == "stop":
+        return _question_of_stop(state, f"{state.task_id}:{phase or 'task'}:stop:{number}")
     example = in_words(over.measure, _limit_of(state, over))
     return Question(
         type="question",
@@ -67,7 +69,37 @@ def question_of(state: State) -> Question:
 
 GO_ON: Final = "go on"
 _STOPS: Final = frozenset({STOP, "no", "停止"})
-"""What says that the work stops, whatever its case and punctuation: no step is granted by it."""
+
+
+def _says_stop(said: str) -> bool:
+    """Whether an answer says that the work stops, whatever its case and punctuation."""
+    return said.lower().strip(" .!。！") in _STOPS
+
+
+def _question_of_stop(state: State, id_: str) -> Question:
+    """Ask whoever had the task stand still; a person's words, and no part of the budget (FA-14)."""
+    return Question(
+        type="question",
+        kind="clarification",
+        id=id_,
+        question="The task stands still, as you said. How does it go on?",
+        context=with_changed_tests(f'"{GO_ON}", "{STOP}", or what to do instead', state),
+        deadline=None,
+    )
+
+
+def _apply_stop_decision(state: State, answer: str, context: Context) -> Update:
+    said = answer.strip()
+    stop, number = _says_stop(said), sum(step.kind == "pause" for step in state.steps)
+    update: Update = {
+        "overrun": None,
+        "steps": record_step(state, "pause", at=context.now(), ok=not stop),
+        "messages": [HumanMessage(said, id=f"{state.task_id}:stop:{number}")],
+    }
+    if not stop:
+        return update
+    why = Failure(code="stopped", node="main", message="a person stopped the task")
+    return {**update, "failure": why}
 
 
 def _question_of_steps(state: State, id_: str) -> Question:
@@ -90,7 +122,7 @@ def _question_of_steps(state: State, id_: str) -> Question:
 def _apply_steps_decision(state: State, answer: str, over: Overrun, context: Context) -> Update:
     """Grant every quota of steps once more, with what a person wants done, or stop (RE-03a)."""
     said = answer.strip()
-    stop = said.lower().strip(" .!。！") in _STOPS
+    stop = _says_stop(said)
     more = 0 if stop or state.task is None else state.task.limits.think
     context.emit(
         BudgetSettled(
@@ -115,6 +147,8 @@ def apply_decision(state: State, answer: str, context: Context) -> Update:
     over = spent_limit(state)
     if over.measure == "steps":
         return _apply_steps_decision(state, answer, over, context)
+    if over.measure == "stop":
+        return _apply_stop_decision(state, answer, context)
     more = read_grant(answer, over.measure, _amount_to_go_on(state, over))
     grant = Grant(node=over.node, scope=over.scope, more=more or Amounts(), stopped=more is None)
     context.emit(
@@ -151,7 +185,7 @@ def _amount_to_go_on(state: State, over: Overrun) -> float:
 
 
 def _limit_of(state: State, over: Overrun) -> float:
-    if state.task is None or over.measure == "steps":
+    if state.task is None or over.measure == "steps" or over.measure == "stop":  # noqa: PLR1714
         return over.limit
     limits = state.task.limits
     given = limits.spend if over.scope == "task" else limits.spend_in_phase

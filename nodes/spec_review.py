@@ -16,6 +16,7 @@ from daruma.state.interrupts import (
     ask_person,
     edited_plan,
 )
+from daruma.state.messages import looked_at
 from daruma.state.outcome import result_of
 from daruma.state.plan import Plan
 from daruma.tools.context import Context
@@ -40,9 +41,9 @@ async def spec_review(state: State, context: Context) -> Update:
     if isinstance(reply, Confirm):
         return {"plan": replace(plan, parked=False)}
     if isinstance(reply, Edit):
-        return {"plan": edited_plan(question, reply, plan.id)}
+        return {"plan": edited_plan(question, reply, plan.id, plan.before)}
     note = f"The plan was rejected: {reply.feedback}. Plan anew."
-    return {"plan": None, "messages": [HumanMessage(note, id=f"{review_id}:feedback")]}
+    return {"plan": plan.before, "messages": [HumanMessage(note, id=f"{review_id}:feedback")]}
 
 
 def _park_task(state: State, context: Context) -> Update:
@@ -77,6 +78,10 @@ def review_request(state: State, timeout: float, experts: Sequence[str] = ()) ->
         request["parked"] = True
     if experts:
         request["experts"] = list(experts)
+    if looks := looked_at(state.messages, state.task_id):
+        request["looked_at"] = looks
+    if plan.before:
+        request["why"] = plan.before.why
     return request
 
 

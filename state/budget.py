@@ -12,6 +12,7 @@ from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.messages import growing
 from daruma.state.mode import KEEP_WORKING
+from daruma.state.plan import replaced_plans
 from daruma.state.recovery import Recovered
 from daruma.state.steps import Audit, ContextCost, Grant, Step, StepKind
 from daruma.state.task import Limits
@@ -59,16 +60,23 @@ MAX_NO_PLANS = 2
 """Those of them that may come to no plan at all: it is asked for once more (MO-11)."""
 NO_PLAN = "no_plan"
 """The signature of a step whose answer was no plan."""
+GAVE_UP = "gave_up"
+"""That of the step with which planning anew ended without a plan: the old one's end stands."""
 
 
-Tally = Mapping[tuple[str, str | None, StepKind], int]
-"""How many steps there are, by their task, phase and kind."""
+Tally = Mapping[tuple[str, str | None, str], int]
+"""How many steps there are, by their task, phase and kind; ``HELPER`` stands before a helper's."""
+
+HELPER: Final = "helper:"
 
 _NONE: Final[Tally] = {}
 
 
 def in_scope(state: State) -> Iterator[Step]:
-    """Yield the steps that count against the limits: the current phase's, or the whole task's."""
+    """Yield the steps that count against the limits: the current phase's, or the whole task's.
+
+    What helpers did is none of it: :func:`thinks` has what of theirs counts.
+    """
     return _scoped(state, state.steps)
 
 
@@ -82,7 +90,8 @@ def _scoped(state: State, steps: Iterable[Step]) -> Iterator[Step]:
         return
     phase_id = state.plan.current if state.plan else None
     for step in steps:
-        if step.task_id == state.task.id and (phase_id is None or step.phase_id == phase_id):
+        ours = step.task_id == state.task.id and not step.helper
+        if ours and (phase_id is None or step.phase_id == phase_id):
             yield step
 
 
@@ -96,13 +105,13 @@ def on_thread(state: State, kind: StepKind) -> int:
     return sum(number for key, number in _tally(state).items() if key[2] == kind)
 
 
-def in_task(state: State, kind: StepKind) -> int:
+def in_task(state: State, kind: str) -> int:
     """Count the steps of a kind of the task at hand, of all its phases."""
     task_id = state.task.id if state.task else None
     return sum(n for key, n in _tally(state).items() if key[0] == task_id and key[2] == kind)
 
 
-def in_phase(state: State, kind: StepKind) -> int:
+def in_phase(state: State, kind: str) -> int:
     """Count the steps of a kind that count against the limits, as :func:`in_scope` has them."""
     phase_id = state.plan.current if state.plan else None
     if state.task is None or phase_id is None:
@@ -117,7 +126,8 @@ def _tally(state: State) -> Tally:
 def _counted(known: Tally, steps: Sequence[Step]) -> Tally:
     tally = dict(known)
     for step in steps:
-        key = step.task_id, step.phase_id, step.kind
+        kind = HELPER + step.kind if step.helper else step.kind
+        key = step.task_id, step.phase_id, kind
         tally[key] = tally.get(key, 0) + 1
     return tally
 
@@ -128,19 +138,36 @@ def of_task(state: State) -> list[Step]:
 
 
 def latest_of_task(state: State) -> Iterator[Step]:
-    """Yield the steps of the task at hand, the last one first: for who needs the last few."""
-    return (step for step in reversed(state.steps) if state.task and step.task_id == state.task.id)
+    """Yield the task's own steps, the last one first: for who needs the last few."""
+    task_id = state.task.id if state.task else None
+    return (s for s in reversed(state.steps) if s.task_id == task_id and not s.helper)
 
 
 def can_think(state: State) -> bool:
     """Whether another model call of the tool loop fits the phase's quota and the turn's limit."""
-    return in_phase(state, "think") < _limits(state).think and not turn_is_over(state)
+    return thinks(state) < _limits(state).think and not turn_is_over(state)
+
+
+def thinks(state: State) -> int:
+    """Count the model calls of the tool loop in this phase, those of its helpers too (PL-08)."""
+    return in_phase(state, "think") + in_phase(state, f"{HELPER}think")
+
+
+def thinks_left(state: State) -> int:
+    """Return how many more of them fit the phase's quota and the turn's limit."""
+    limits = _limits(state)
+    left = limits.think - thinks(state)
+    return max(0, left if limits.turn is None else min(left, limits.turn - _in_turn(state)))
 
 
 def turn_is_over(state: State) -> bool:
     """Whether the turn's limit of model calls is reached (TL-16)."""
     turn = _limits(state).turn
-    return turn is not None and in_task(state, "think") >= turn
+    return turn is not None and _in_turn(state) >= turn
+
+
+def _in_turn(state: State) -> int:
+    return in_task(state, "think") + in_task(state, f"{HELPER}think")
 
 
 def can_verify(state: State) -> bool:
@@ -217,7 +244,8 @@ def recoveries(state: State, failure: Failure) -> int:
 
 def repairs(state: State, signature: str) -> int:
     """Count the model calls that were made to repair one answer in one way."""
-    return sum(step.kind == "repair" and step.signature == signature for step in of_task(state))
+    own = (step for step in of_task(state) if not step.helper)
+    return sum(step.kind == "repair" and step.signature == signature for step in own)
 
 
 def failed_plans(state: State) -> int:
@@ -238,6 +266,30 @@ def _failed_plans(state: State) -> Iterator[Step]:
 def can_plan(state: State) -> bool:
     """Whether planning may be tried again."""
     return failed_plans(state) < MAX_FAILED_PLANS
+
+
+def can_look(state: State) -> bool:
+    """Whether the planner may look around once more for the plan at hand (PL-01a).
+
+    Not where a model refused the tools that it would look with.
+    """
+    looks, latest = 0, (step for step in latest_of_task(state) if step.kind in ("look", "plan"))
+    for step in takewhile(lambda step: step.kind == "look" or not step.ok, latest):
+        if step.kind == "look" and not step.ok:
+            return False
+        looks += step.kind == "look"
+    return looks < _limits(state).look
+
+
+def replans_left(state: State) -> int:
+    """Return how often what is left may still be planned anew: the plan tells how often it was."""
+    return max(0, _limits(state).replan - (len(replaced_plans(state.plan)) if state.plan else 0))
+
+
+def gave_up_planning(state: State) -> bool:
+    """Whether the last try to plan anew was given up: no other is made for this plan."""
+    last = next((step for step in latest_of_task(state) if step.kind == "plan"), None)
+    return last is not None and last.signature == GAVE_UP
 
 
 def _limits(state: State) -> Limits:

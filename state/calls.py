@@ -52,7 +52,8 @@ class ToolTask:
     ``hooked`` is the digest of what the hooks have seen of it.
     ``masked`` says that a key stood in it, which is not stored (SE-08). A ``read_only`` command is
     run so before a person is asked about it, who is asked if that does not do. ``allowed_by`` is
-    the id of the yes that a person gave before, if that is what let it run.
+    the id of the yes that a person gave before, if that is what let it run. A ``delegated`` call is
+    carried out by a helper, not by the tool node.
     """
 
     id: str
@@ -78,6 +79,7 @@ class ToolTask:
     read_only: bool = False
     allowed_by: str = ""
     hooked: str = ""
+    delegated: bool = False
     schema_version: int = 1
 
     @property
@@ -113,6 +115,15 @@ def reduce_calls(
 def with_status(calls: Iterable[ToolTask], status: ToolTaskStatus) -> tuple[ToolTask, ...]:
     """Return those calls that have a status, in their order."""
     return tuple(call for call in calls if call.status == status)
+
+
+def calls_to_run(calls: Iterable[ToolTask], *, delegated: bool = False) -> tuple[ToolTask, ...]:
+    """Return what runs now: calls of the tool node, or those that helpers carry out (PL-08).
+
+    What needs nobody goes before what was approved, whose ground it may change (TL-02).
+    """
+    found = [call for call in with_status(calls, "ready") if call.delegated is delegated]
+    return tuple(call for call in found if not call.approved) or tuple(found)
 
 
 def is_open(calls: Iterable[ToolTask]) -> bool:

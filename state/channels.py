@@ -117,6 +117,7 @@ StepsChannel = Annotated[list[Step], GrowingDelta(append_steps, snapshot_frequen
 SavepointsChannel = Annotated[list[Savepoint], RareDelta(append_savepoints, snapshot_frequency=1)]
 RequestedMode = Annotated[Mode | None, EphemeralValue]
 RequestedWorkspace = Annotated[str | None, EphemeralValue]
+RequestedRubric = Annotated[tuple[str, ...] | None, EphemeralValue]
 ContinuityChannel = Annotated[Continuity | Mapping[str, Any] | None, reduce_continuity]
 Result = Annotated[TaskResult | None, EphemeralValue]
 
@@ -125,23 +126,24 @@ Result = Annotated[TaskResult | None, EphemeralValue]
 class State:
     """What nodes and routers read.
 
-    ``mode`` and ``workspace`` are the request's own words and are gone after intake; what was made
-    of them stands in ``task``. ``failure`` is what went wrong and is not yet dealt with, ``origin``
-    what recovery is working on: the code of a task is that of the first failure (EM-04). ``action``
-    is what recovery would do about it and a person has to agree to. ``overrun`` is the budget that
-    is spent, until that is settled. ``drifted`` are the files that changed behind the thread's
-    back, in this task. ``allowances`` are what a person has said yes to for calls to come on the
-    thread. ``compaction`` says how the history is shown, ``crowded`` which request is
-    too large as it stands. ``recalled`` are the memories that fitted the task, ``lessons`` what
-    earlier ones have taught, ``instructions`` what the repository says. ``clarification`` is the
-    last question that a turn ended with; ``continuity`` whether the message at hand goes on with
-    it, or a snapshot of an older form that intake has yet to read. ``structured`` is the structure
-    that the answer is to have, None where none was asked for.
+    ``mode``, ``workspace`` and ``rubric`` are the request's own words and are gone after intake;
+    what was made of them stands in ``task``. ``failure`` is what went wrong and is not yet dealt
+    with, ``origin`` what recovery is working on: the code of a task is that of the first failure
+    (EM-04). ``action`` is what recovery would do about it and a person has to agree to. ``overrun``
+    is the budget that is spent, until that is settled. ``drifted`` are the files that changed
+    behind the thread's back, in this task. ``allowances`` are what a person has said yes to for
+    calls to come on the thread. ``compaction`` says how the history is shown, ``crowded`` which
+    request is too large as it stands. ``recalled`` are the memories that fitted the task,
+    ``lessons`` what earlier ones have taught, ``instructions`` what the repository says.
+    ``clarification`` is the last question that a turn ended with; ``continuity`` whether the
+    message at hand goes on with it, or a snapshot of an older form that intake has yet to read.
+    ``structured`` is the structure that the answer is to have, None where none was asked for.
     """
 
     messages: MessagesChannel = field(default_factory=list)
     mode: RequestedMode = None
     workspace: RequestedWorkspace = None
+    rubric: RequestedRubric = None
     task: Task | None = None
     plan: Plan | None = None
     steps: StepsChannel = field(default_factory=list)
@@ -204,12 +206,14 @@ class Update(TypedDict, total=False):
 class Input(TypedDict, total=False):
     """What a caller gives: messages, and optionally the mode and the workspace of the task.
 
+    ``rubric`` is what a judge is to hold its work against (VE-11).
     ``continuity`` is what the application kept of the conversation, in any older form (CO-03).
     """
 
     messages: MessagesChannel
     mode: RequestedMode
     workspace: RequestedWorkspace
+    rubric: RequestedRubric
     continuity: ContinuityChannel
 
 

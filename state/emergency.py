@@ -72,11 +72,16 @@ EN = Words(
             "Ask for it without a plan: mode react.",
             "Describe the goal in more detail, or try another model.",
         ),
+        "plan_contradicted": (
+            "Ask again, with what was found.",
+            "Raise budgets.replan to have more of a plan made anew.",
+        ),
         "bad_request": ("Correct the request and send it again.",),
         "structured_output_invalid": (
             "Ask for a simpler schema, or describe its fields.",
             "Try again with `daruma retry`, or take another model.",
         ),
+        "stopped": ("Say on the thread what is to be done instead: `daruma run --thread`.",),
     },
     reasons={
         "too_large": (
@@ -160,11 +165,16 @@ ZH = Words(
             "不要计划，直接执行：使用 react 模式。",
             "更详细地描述目标，或换一个模型再试。",
         ),
+        "plan_contradicted": (
+            "结合已发现的情况重新提出请求。",
+            "调高 budgets.replan，以便更多次重新计划。",
+        ),
         "bad_request": ("修正请求后重新发送。",),
         "structured_output_invalid": (
             "使用更简单的结构，或为其字段添加说明。",
             "用 `daruma retry` 重试，或换一个模型。",
         ),
+        "stopped": ("在该线程上说明接下来该做什么：`daruma run --thread`。",),
     },
     reasons={
         "too_large": (
@@ -215,8 +225,10 @@ ZH = Words(
         "approval_denied": "必需的批准被拒绝",
         "plan_refused": "没有可用的计划",
         "plan_rejected": "模型没有给出计划",
+        "plan_contradicted": "计划与实际情况不符",
         "bad_request": "请求有误",
         "structured_output_invalid": "答案不符合要求的结构",
+        "stopped": "已被人停止",
     },
 )
 
@@ -236,6 +248,7 @@ _RETRYABLE: frozenset[Code] = frozenset(
         "approval_denied",
         "plan_refused",
         "plan_rejected",
+        "plan_contradicted",
         "structured_output_invalid",
     }
 )

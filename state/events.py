@@ -25,7 +25,8 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 class Event:
     """The base of all events; ``type`` is the name that observers see.
 
-    ``member`` is the id of the phase whose team member it comes from; empty for the task's own.
+    ``member`` is the id of the phase whose team member it comes from, or of the call that a helper
+    carries out; empty for the task's own.
     """
 
     type: ClassVar[str]
@@ -157,6 +158,24 @@ class PlanRejected(Event):
 
     type: ClassVar[str] = "plan_rejected"
     reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanReplaced(Event):
+    """What is left is planned anew, ``why``; ``plan_proposed`` told the new plan just before."""
+
+    type: ClassVar[str] = "plan_replaced"
+    plan_id: str
+    new_plan_id: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TodoChanged(Event):
+    """The model's short list of its own steps, whole: each has a ``text`` and a ``status``."""
+
+    type: ClassVar[str] = "todo_changed"
+    items: tuple[dict[str, str], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -370,7 +389,7 @@ class ContextCompacted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class MemberStarted(Event):
-    """A team member takes up a phase, in a worktree of its own where there is a workspace."""
+    """A member takes up a phase, or a helper a call: in a worktree of its own if it may write."""
 
     type: ClassVar[str] = "member_started"
     phase_id: str
@@ -390,7 +409,7 @@ class MemberCompleted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class MergeCompleted(Event):
-    """A member's work came into the workspace, but for files in conflict: then none of it did."""
+    """A member's or a helper's work came in, but for files in conflict: then none of it did."""
 
     type: ClassVar[str] = "merge_completed"
     phase_id: str
@@ -514,6 +533,20 @@ class VerificationCompleted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WorkJudged(Event):
+    """A judge has been asked whether the work meets its rubric; part of a verification (VE-11).
+
+    ``text`` has a line for each criterion that is not met, ``verdicts`` has them all.
+    """
+
+    type: ClassVar[str] = "work_judged"
+    passed: bool
+    summary: str
+    text: str = ""
+    verdicts: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reflected(Event):
     """What the model makes of a red result, before it goes on."""
 
@@ -560,6 +593,22 @@ class RecoveryCompleted(Event):
     type: ClassVar[str] = "recovery_completed"
     strategy: str
     carried: str = "executed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageReceived(Event):
+    """A task at work is told what a person sent to it: its next request is the first that has it.
+
+    ``id`` is what sending returned. ``goal`` takes the place of the task's, where it is not empty.
+    Told again by a run that goes on after one that was killed before it was stored.
+    """
+
+    type: ClassVar[str] = "message_received"
+    id: str
+    text: str
+    stop: bool = False
+    goal: str = ""
+    sent_at: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,8 +92,10 @@ Code = Literal[
     "approval_denied",
     "plan_refused",
     "plan_rejected",
+    "plan_contradicted",
     "bad_request",
     "structured_output_invalid",
+    "stopped",
 ]
 
 

@@ -18,7 +18,7 @@ from daruma.state.events import (
     QuestionRequested,
     SpecReviewRequested,
 )
-from daruma.state.plan import Plan, PlanRefused
+from daruma.state.plan import Phase, Plan, PlanRefused
 from daruma.state.plan_reading import plan_from
 from daruma.state.spending import amount_in
 
@@ -40,6 +40,8 @@ class SpecReviewRequest(TypedDict):
     """The plan, before anything is done (PL-02); of a team, with its experts' names.
 
     One that nobody confirmed in time is ``parked``: it is asked about again, without a deadline.
+    ``looked_at`` are the calls with which the planner looked around, a line each (PL-01a); ``why``
+    says why it takes the place of another plan, whose completed phases it begins with (PL-01b).
     """
 
     type: Literal["spec_review_request"]
@@ -48,6 +50,8 @@ class SpecReviewRequest(TypedDict):
     goal: str
     phases: list[dict[str, Any]]
     experts: NotRequired[list[str]]
+    looked_at: NotRequired[list[str]]
+    why: NotRequired[str]
     deadline: float | None
     parked: NotRequired[bool]
 
@@ -206,6 +210,14 @@ def is_question(value: object) -> bool:
     return isinstance(value, Mapping) and value.get("type") in _REPLIES
 
 
+def notes_on_plan(value: Mapping[str, Any]) -> dict[str, str]:
+    """Return what stands beside a plan under review, by a label; empty texts for nothing."""
+    return {
+        "planned anew because": value.get("why", ""),
+        "looked at": "; ".join(value.get("looked_at", ())),
+    }
+
+
 # --- What a question is about, for lists and events of questions.
 
 _KINDS: Final = {
@@ -313,13 +325,26 @@ def _check_review(value: Mapping[str, Any], reply: Confirm | Reject | Edit) -> N
             raise ReplyRefused(f"the edited plan can not be run: {error}") from None
 
 
-def edited_plan(value: Mapping[str, Any], reply: Edit, plan_id: str) -> Plan:
+def edited_plan(
+    value: Mapping[str, Any], reply: Edit, plan_id: str, before: Plan | None = None
+) -> Plan:
     """Return the plan that a person put in place of the one under review.
 
+    What is completed of the plan ``before`` stays as it is, given back or not.
     Raises :class:`~daruma.state.plan.PlanRefused` for one that can not be carried out.
     """
-    experts = value.get("experts", ())
-    return plan_from(reply.plan, plan_id=plan_id, goal=value["goal"], experts=experts, strict=True)
+    experts, given = value.get("experts", ()), reply.plan.get("phases")
+    done = [each for each in value["phases"] if each.get("status") == "completed"]
+    content = reply.plan
+    if done and isinstance(given, list):
+        names = {each["id"] for each in done}
+        left = [p for p in given if not (isinstance(p, Mapping) and p.get("id") in names)]
+        content = {**reply.plan, "phases": left}
+        known = tuple(Phase(id=p["id"], title=p["title"], status="completed") for p in done)
+        before = before or Plan(id=plan_id, goal=value["goal"], phases=known)
+    return plan_from(
+        content, plan_id=plan_id, goal=value["goal"], experts=experts, strict=True, before=before
+    )
 
 
 def _check_decisions(value: Mapping[str, Any], reply: Decisions, *, shown: bool) -> None:
@@ -448,6 +473,8 @@ _Form = tuple[list[ActionRequest], tuple[Allowed, ...]]
 def _plan(question: Mapping[str, Any]) -> _Form:
     titles = (f"{at}. {each['title']}" for at, each in enumerate(question["phases"], 1))
     said = f"Is this plan to be carried out?\n\n{question['goal']}\n\n" + "\n".join(titles)
+    beside = [f"{label}: {text}" for label, text in notes_on_plan(question).items() if text]
+    said = "\n\n".join((said, *beside))
     args = {"goal": question["goal"], "phases": question["phases"]}
     return [ActionRequest(name=PLAN, args=args, description=said)], ("approve", "edit", "reject")
 

@@ -1,8 +1,10 @@
 """Lists and sets that only grow and know what they hold, and the messages channel (DU-08)."""
 
+import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar, cast
+from itertools import chain
+from typing import Any, Final, Literal, TypeVar, cast
 
 from langchain_core.messages import (
     AIMessage,
@@ -198,6 +200,57 @@ def is_request(message: AnyMessage, thread: str) -> bool:
     return isinstance(message, HumanMessage) and not own
 
 
+# --- What the calls of a task tell: what its planner looked at, the model's list of its own steps.
+
+
+def looked_at(messages: Sequence[AnyMessage], task_id: str) -> list[str]:
+    """Return a line for each call with which the planner of a task looked around (PL-01a)."""
+    looks = [
+        message
+        for message in messages
+        if isinstance(message, AIMessage) and str(message.id).startswith(f"{task_id}:look:")
+    ]
+    calls = (call for message in looks for call in message.tool_calls)
+    return [
+        *dict.fromkeys(f"{call['name']} {short_values(call['args'])}".strip() for call in calls)
+    ]
+
+
+def short_values(args: Mapping[str, Any]) -> str:
+    """Return the short arguments of a call, on one line."""
+    shown = (str(value) for value in args.values() if isinstance(value, str | int))
+    return " ".join(text for text in shown if len(text) <= 80 and "\n" not in text)
+
+
+TODO: Final = "todo"
+"""The name of the tool with which a model keeps a short list of its own steps."""
+
+TodoStatus = Literal["pending", "in_progress", "done"]
+TODO_MARKS: Final[Mapping[TodoStatus, str]] = {"pending": " ", "in_progress": ">", "done": "x"}
+_TODO_STATUSES: Final = {mark: status for status, mark in TODO_MARKS.items()}
+_TODO_HEAD: Final = re.compile(r"\d+ of \d+ steps done\.")
+_TODO_LINE: Final = re.compile(r"\[([ x>])\] (.+)")
+
+
+def render_todo(items: Sequence[tuple[str, TodoStatus]]) -> str:
+    """Return a list of steps as text: what its call answers, and what is read back of it."""
+    done = sum(status == "done" for _, status in items)
+    head = f"{done} of {len(items)} steps done."
+    return "\n".join((head, *(f"[{TODO_MARKS[status]}] {text}" for text, status in items)))
+
+
+def todo_of(messages: Sequence[AnyMessage], task_id: str) -> tuple[tuple[str, TodoStatus], ...]:
+    """Return the model's list of its own steps: that of its last call of the task, if any."""
+    ours = (m for m in reversed(messages) if str(m.id).startswith(f"{task_id}:"))
+    for message in ours:
+        if isinstance(message, ToolMessage) and message.name == TODO and message.status != "error":
+            head, *lines = message.text.splitlines() or [""]
+            found = [_TODO_LINE.fullmatch(line) for line in lines]
+            if _TODO_HEAD.fullmatch(head):
+                return tuple((each[2], _TODO_STATUSES[each[1]]) for each in found if each)
+    return ()
+
+
 # --- What messages of a thread tell beside their text.
 
 DEFINITION: Final = "definition"
@@ -240,12 +293,24 @@ REASONING: Final = "reasoning_content"
 
 def reasoning_of(message: AIMessage) -> str:
     """Return what a model thought before an answer, as far as its provider shows it."""
-    parts = message.content if isinstance(message.content, list) else ()
-    blocks = [
-        part.get("thinking") or part.get("reasoning") for part in parts if isinstance(part, dict)
-    ]
-    held = (message.additional_kwargs.get(REASONING), *blocks)
-    return "\n\n".join(each for each in held if isinstance(each, str) and each.strip())
+    blocks = message.content if isinstance(message.content, list) else ()
+    kept = [message.additional_kwargs.get(REASONING)]
+    kept += [text for each in blocks for text in _thoughts(each)]
+    return "\n\n".join(each for each in kept if isinstance(each, str) and each.strip())
+
+
+_THOUGHTS: Final = ("thinking", "reasoning", "reasoning_content")
+"""The kinds of providers' blocks that are thoughts."""
+_THOUGHT_IN: Final = (*_THOUGHTS, "summary", "text")
+"""Where such a block holds them: as a text, or as blocks in their turn."""
+
+
+def _thoughts(block: object) -> list[object]:
+    if not isinstance(block, Mapping) or block.get("type") not in _THOUGHTS:
+        return []
+    found = [block.get(key) for key in _THOUGHT_IN]
+    parts = chain.from_iterable(each if isinstance(each, list) else [each] for each in found)
+    return [each.get("text") if isinstance(each, Mapping) else each for each in parts]
 
 
 def cut_off_reason(message: AIMessage) -> str:

@@ -21,6 +21,42 @@ from daruma.state.verification import LOST, Verification, excerpt
 
 # --- How the work of a phase, or of a task without phases, ended: a pure reading of the state.
 
+_AVOIDABLE: Final[frozenset[Code]] = frozenset(
+    {
+        "verification_failed",
+        "max_steps_exceeded",
+        "loop_detected",
+        "llm_failure",
+        "workspace_conflict",
+        "plan_contradicted",
+    }
+)
+"""What another plan may avoid. Not a model that is not heard, a bug, a spent budget, a no."""
+
+
+def is_planned_anew(state: State) -> bool:
+    """Whether what is left of the plan is planned anew, now that a phase has failed (PL-01b).
+
+    So it is once all phases that can run have ended, or at once where the plan is contradicted, as
+    long as ``budgets.replan`` lasts. A member's part is not its own to plan.
+    """
+    plan, task = state.plan, state.task
+    own = [phase for phase in plan.phases if phase.failure] if plan else []
+    if plan is None or task is None or task.expert is not None or state.failure or not own:
+        return False
+    if budget.replans_left(state) == 0 or budget.turn_is_over(state):
+        return False
+    if any(phase.outcome == "blocked" or not _avoidable(phase.failure) for phase in own):
+        return False
+    return not is_stopped(state) and overrun(replace(state, plan=None), "plan") is None
+
+
+def _avoidable(failure: Failure | None) -> bool:
+    if failure is None or failure.final or failure.unanswered:
+        return False
+    return failure.code in _AVOIDABLE
+
+
 LONGEST_ANSWER: Final = 4000
 """Characters of a phase's answer that are kept."""
 
@@ -54,6 +90,7 @@ def waits(state: State) -> bool:
 ENDINGS: Final[tuple[tuple[Callable[[State], bool], Status], ...]] = (
     (_failed_with("approval_denied"), "blocked"),
     (_failed_with("budget_exceeded"), "budget_exceeded"),
+    (_failed_with("stopped"), "cancelled"),
     (lambda state: state.failure is not None, "failed"),
     (waits, "parked"),
     (lambda state: _unanswered(state) and is_stopped(state), "budget_exceeded"),
@@ -133,7 +170,10 @@ def last_answer(state: State) -> str:
 
 
 def checked_of(state: State) -> Checked:
-    """Say whether the work was checked: of a plan, whether each of its phases was (MO-10)."""
+    """Say whether the work was checked: of a plan, whether each of its phases was (MO-10).
+
+    A judge of the whole has looked at what each phase came to (VE-11).
+    """
     if state.plan is None or state.failure:
         return _checked(state, state.verification)
     closed = [phase for phase in state.plan.phases if phase.status in {"completed", "failed"}]
@@ -141,10 +181,18 @@ def checked_of(state: State) -> Checked:
     if state.verification:  # of a team: of the whole
         each.append(_checked(state, state.verification))
     by = tuple(dict.fromkeys(command for one in each for command in one.by))
-    for outcome in ("failed", "none"):
+    whole = _judged_whole(state)
+    for outcome in ("failed",) if whole else ("failed", "none"):
         if found := next((one for one in each if one.outcome == outcome), None):
             return replace(found, by=by)
     return replace(each[-1], by=by) if each else _checked(state, None)
+
+
+def _judged_whole(state: State) -> bool:
+    """Whether the last verdict is about all that the task itself is to meet."""
+    asked = set(state.task.rubric) if state.task else set()
+    checks = state.verification.checks if state.verification else ()
+    return bool(asked) and asked <= {v.criterion for check in checks for v in check.verdicts}
 
 
 def _checked(state: State, verification: Verification | None) -> Checked:
@@ -217,7 +265,9 @@ def result_of(
 ) -> TaskResult:
     """Return the result of the task at hand; ``now`` is Unix time in seconds."""
     steps, completed = budget.of_task(state), status == "completed"
-    kinds: tuple[StepKind, ...] = get_args(StepKind)
+    used = {step.kind for step in steps}
+    every: tuple[StepKind, ...] = get_args(StepKind)
+    kinds = [kind for kind in every if kind in used or kind not in ("look", "judge")]
     seconds: dict[str, float] = {
         kind: sum(s.seconds for s in steps if s.kind == kind) for kind in kinds
     }
@@ -231,6 +281,7 @@ def result_of(
         error_message=state.error.to_error_message() if state.error else None,
         error_struct=state.error,
         phases=state.plan.phases if state.plan else (),
+        replaced=phases.replaced_plans(state.plan) if state.plan else (),
         verification=_verification(state),
         verifications=tuple(step.verification for step in steps if step.verification),
         budgets={kind: budget.count_steps(steps, kind) for kind in kinds},
@@ -273,7 +324,7 @@ def _of_workspace(state: State) -> tuple[str, ...]:
 
 def _of_budget(steps: list[Step]) -> tuple[str, ...]:
     """Say what was granted, where work stopped as limits were spent, and what is estimated."""
-    grants = [step.grant for step in steps if step.grant]
+    grants = [step.grant for step in steps if step.grant and not step.helper]
     measures: tuple[Measure, ...] = get_args(Measure)
     more = {m: sum(each.more.of(m) or 0.0 for each in grants) for m in measures}
     notes = [f"granted beyond its budget: {format_amount(m, more[m])}" for m in measures if more[m]]

@@ -13,7 +13,7 @@ from daruma.state.lessons import Instructions, Lessons
 from daruma.state.record import record
 from daruma.state.steps import Step
 from daruma.state.task import Status, Task
-from daruma.state.verification import Check, Verification
+from daruma.state.verification import Check, Rubric, Verification
 
 if TYPE_CHECKING:
     pass
@@ -46,7 +46,8 @@ class Phase:
     ``rollback`` "snapshot" puts the workspace back as it was before the phase, should it fail.
     ``conflicts`` are the files in which a team member's work met other work; ``settles`` names the
     phase whose conflicts this one is there to settle. ``answer`` is what the model said when it
-    was done; ``unmerged`` are the snapshots that its work began and ended with, if it conflicts.
+    was done; ``rubric`` is what a judge holds its work against (VE-11). ``unmerged`` are the
+    snapshots that its work began and ended with, if it conflicts.
     ``validation_run`` and ``rollback_run`` are what its commands came to when it had failed, the
     last time that they were run.
     """
@@ -59,6 +60,7 @@ class Phase:
     validation_command: Command = None
     rollback_command: Command = None
     rollback: Literal["snapshot"] | None = None
+    rubric: Rubric = ()
     conflicts: tuple[str, ...] = ()
     settles: str | None = None
     unmerged: tuple[str, str] | None = None
@@ -78,6 +80,7 @@ class Phase:
             "validation_command": self.validation_command,
             "rollback_command": self.rollback_command,
             "rollback": self.rollback,
+            "rubric": list(self.rubric) or None,
             "conflicts": list(self.conflicts) or None,
             "settles": self.settles,
             "answer": self.answer or None,
@@ -105,7 +108,8 @@ class Plan:
     """The *spec* of a task. ``current`` is the id of the phase that is running or ended last.
 
     ``first_failed`` is the one that failed first of its own, not with another. ``parked`` says that
-    nobody confirmed it in time: it waits, without a deadline.
+    nobody confirmed it in time: it waits, without a deadline. ``before`` is the plan that this one
+    took the place of, as it then stood; ``why`` says why another took the place of this one.
     """
 
     id: str
@@ -114,6 +118,8 @@ class Plan:
     current: str | None = None
     first_failed: str | None = None
     parked: bool = False
+    before: "Plan | None" = None
+    why: str = ""
     schema_version: int = 1
 
     def __post_init__(self) -> None:
@@ -125,7 +131,12 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON-able values."""
         phases = [phase.to_dict() for phase in self.phases]
-        return {"id": self.id, "goal": self.goal, "phases": phases}
+        told: dict[str, Any] = {"id": self.id, "goal": self.goal, "phases": phases}
+        if self.why:
+            told["why"] = self.why
+        if self.before:
+            told["replaced"] = [plan.to_dict() for plan in replaced_plans(self)]
+        return told
 
 
 def check_phases(phases: Iterable[Phase]) -> None:
@@ -240,11 +251,17 @@ def reopen_failed(plan: Plan) -> Plan:
 def to_undo(phase: Phase) -> bool:
     """Whether an ended phase has to go through validation and rollback (RO-01, RO-02).
 
-    One that never began has nothing to undo; one that is blocked can go on from where it stands.
+    One that never began has nothing to undo; one that is blocked, or that a person stopped, stays
+    as it stands.
     """
     began = phase.failure is None or phase.failure.node != "begin"
     asks = phase.rollback_command or phase.rollback or phase.validation_command
-    return phase.status == "failed" and phase.outcome != "blocked" and began and bool(asks)
+    return (
+        phase.status == "failed"
+        and phase.outcome not in ("blocked", "cancelled")
+        and began
+        and bool(asks)
+    )
 
 
 def with_runs(plan: Plan, phase_id: str, validation: Check | None, rollback: Check | None) -> Plan:
@@ -262,6 +279,55 @@ def _change(plan: Plan, phase_id: str, **changes: Any) -> Plan:
         replace(phase, **changes) if phase.id == phase_id else phase for phase in plan.phases
     )
     return replace(plan, phases=phases)
+
+
+# --- Planning what is left anew, behind what is completed (PL-01b).
+
+
+def replaced_plans(plan: Plan) -> tuple[Plan, ...]:
+    """Return the plans that a plan took the place of, each as it then stood, the oldest first."""
+    return (*replaced_plans(plan.before), replace(plan.before, before=None)) if plan.before else ()
+
+
+def is_contradicted(plan: Plan) -> bool:
+    """Whether what was found contradicts the plan, as the model said in one of its phases."""
+    own = (phase.failure for phase in plan.phases if phase.failure)
+    return any(failure.code == "plan_contradicted" for failure in own)
+
+
+def replacement_reason(plan: Plan) -> str:
+    """Say in one line why what is left of a plan is planned anew."""
+    fallen = first_failed(plan)
+    said = " ".join(fallen.failure.message.split()) if fallen and fallen.failure else ""
+    return f"phase {fallen.id!r} failed: {said}"[:500] if fallen else ""
+
+
+def kept_phases(plan: Plan) -> tuple[Phase, ...]:
+    """Return what stays of a plan when the rest is planned anew: what is completed, and merged."""
+    done = [phase for phase in plan.phases if phase.status == "completed"]
+    settled = {phase.settles for phase in done}
+    return tuple(phase for phase in done if not phase.conflicts or phase.id in settled)
+
+
+def with_free_ids(phases: Iterable[Phase], before: Plan) -> tuple[Phase, ...]:
+    """Return new phases with ids of their own: what others of that id have spent is not theirs.
+
+    Those of the phases that stay can not be given once more: who gives them is refused.
+    """
+    phases, kept = tuple(phases), {phase.id for phase in kept_phases(before)}
+    used = {phase.id for plan in (*replaced_plans(before), before) for phase in plan.phases} - kept
+    taken, names = {*used, *kept, *(phase.id for phase in phases)}, dict[str, str]()
+    for id_ in sorted(used.intersection(phase.id for phase in phases)):
+        names[id_] = _free_id(taken, id_)
+        taken.add(names[id_])
+    return tuple(
+        replace(
+            p,
+            id=names.get(p.id, p.id),
+            depends_on=tuple(names.get(id_, id_) for id_ in p.depends_on),
+        )
+        for p in phases
+    )
 
 
 # --- Putting a phase into a plan that settles what members' work can not agree on (PL-06).
@@ -310,7 +376,7 @@ def _settled_by(
     plan: Plan, phase: Phase, title: str, instructions: str, also: Collection[str] = ()
 ) -> Plan:
     settling = Phase(
-        id=_free(plan, f"{phase.id}-merge"),
+        id=_free_id({each.id for each in plan.phases}, f"{phase.id}-merge"),
         title=title[:120],
         instructions=instructions,
         depends_on=(phase.id,),
@@ -334,8 +400,7 @@ def _phase(plan: Plan, phase_id: str) -> Phase:
     return phase
 
 
-def _free(plan: Plan, id_: str) -> str:
-    taken = {phase.id for phase in plan.phases}
+def _free_id(taken: Collection[str], id_: str) -> str:
     number, free = 1, id_
     while free in taken:
         number += 1
@@ -374,7 +439,8 @@ class Report:
     """What became of a phase. ``phase`` is closed, ``steps`` are those that its member spent.
 
     ``snapshot`` is the state that the member left its worktree in, ``drawn_from`` the one that it
-    was made from; None where there is no workspace.
+    was made from; None where there is no workspace. ``reference`` is the id that a helper's whole
+    answer is kept under, if the phase has but its ends.
     """
 
     phase: Phase
@@ -382,6 +448,7 @@ class Report:
     snapshot: str | None = None
     drawn_from: str | None = None
     notes: tuple[str, ...] = ()
+    reference: str = ""
     schema_version: int = 1
 
 

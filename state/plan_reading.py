@@ -9,7 +9,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from daruma.state.plan import NoPlan, Phase, Plan, PlanRefused
+from daruma.state.plan import (
+    NoPlan,
+    Phase,
+    Plan,
+    PlanRefused,
+    kept_phases,
+    replaced_plans,
+    replacement_reason,
+    with_free_ids,
+)
 
 _DECODER = json.JSONDecoder()
 
@@ -26,6 +35,7 @@ FIELDS = frozenset(
         "validation_command",
         "rollback_command",
         "rollback",
+        "rubric",
     }
 )
 """What a phase is made of, as models and people write it."""
@@ -53,11 +63,13 @@ def plan_from(
     goal: str,
     experts: Sequence[str] = (),
     strict: bool = False,
+    before: Plan | None = None,
 ) -> Plan:
     """Build a plan from ``{"goal"?, "phases": [{"id"?, "title", "instructions", ...}]}``.
 
     Models add keys of their own, which are left out; ``strict`` refuses them, for a person's typo.
     In a team each phase goes to one of its ``experts``: the first, where it names none.
+    What is completed of the plan ``before`` stands before the phases, which are what is left.
     Raises :class:`PlanRefused` for a plan that can not be carried out, and its kind
     :class:`~daruma.state.plan.NoPlan` for what has another shape.
     """
@@ -69,15 +81,25 @@ def plan_from(
     if strict:
         _refuse_unknown(phases)
     own_goal = content.get("goal")
-    read = (_phase(number, phase) for number, phase in enumerate(phases, 1))
+    earlier = (*replaced_plans(before), before) if before else ()
+    first = 1 + len({phase.id for plan in earlier for phase in plan.phases})
+    read = _given_out((_phase(n, phase) for n, phase in enumerate(phases, first)), experts)
     return Plan(
         id=plan_id,
         goal=own_goal if isinstance(own_goal, str) and own_goal.strip() else goal,
-        phases=_given_out(read, experts),
+        phases=(*kept_phases(before), *with_free_ids(read, before)) if before else read,
+        before=before and replace(before, current=None, why=replacement_reason(before)),
     )
 
 
-def plan_in(text: str, *, plan_id: str, goal: str, experts: Sequence[str] = ()) -> Plan:
+def plan_in(
+    text: str,
+    *,
+    plan_id: str,
+    goal: str,
+    experts: Sequence[str] = (),
+    before: Plan | None = None,
+) -> Plan:
     """Find the plan in a model's answer: a JSON object, bare, fenced or between words (MO-11).
 
     A list of phases stands for such an object, unless it is a part of another one.
@@ -86,7 +108,7 @@ def plan_in(text: str, *, plan_id: str, goal: str, experts: Sequence[str] = ()) 
     """
     content = _object_in(text)
     if content is not None:
-        return plan_from(content, plan_id=plan_id, goal=goal, experts=experts)
+        return plan_from(content, plan_id=plan_id, goal=goal, experts=experts, before=before)
     if not text.strip():
         raise NoPlan("the answer was empty")
     raise NoPlan(f"there is no JSON object of the form {FORM} in the answer")

@@ -7,10 +7,10 @@ from pydantic_core import to_jsonable_python
 from daruma.state.conversation import Clarification
 from daruma.state.emergency import EmergencyError
 from daruma.state.lessons import Lessons
-from daruma.state.plan import Phase
+from daruma.state.plan import Phase, Plan
 from daruma.state.record import record
 from daruma.state.recovery import Recovered
-from daruma.state.steps import Audit, ContextCost
+from daruma.state.steps import Audit, ContextCost, ContextUsage
 from daruma.state.task import Status
 from daruma.state.verification import Outcome, Verification
 
@@ -55,8 +55,8 @@ class Structured:
 class TaskResult:
     """The one result of a task.
 
-    ``completed`` is the only success, and ``checked`` says whether anything checked it.
-    ``answer`` is the model's last answer, of a task that failed, too, whose ``output`` says why.
+    ``completed`` is the only success, and ``checked`` says whether anything checked it. ``answer``
+    is the model's last answer, of a task that failed, too, whose ``output`` says why.
     ``verifications`` are all that were made, in order, with their times and output (VE-09).
     ``budgets`` counts the steps spent by kind, ``usage`` sums calls, tokens and US dollars by role,
     ``timings`` holds seconds by kind of step and in ``total``: those of each step added up, so that
@@ -64,10 +64,12 @@ class TaskResult:
     reader must know of how the work was done, ``audit`` what was changed or left out of the model's
     calls. ``sandbox`` is the weakest level that a command ran at, None if none ran. ``recoveries``
     are the actions that were taken against failures, in order; ``context_cost`` is what was done to
-    keep requests within the context. ``clarification`` is what a parked task asks the user for,
-    None where it asks nothing. ``lessons`` is what it was given of what earlier tasks taught, None
-    if nothing. ``structured`` is the answer in the structure that was asked for, of a task that is
-    completed: an instance of the class, or a dict.
+    keep requests within the context, ``context_usage`` what that is spent on (CX-08).
+    ``clarification`` is what a parked task asks the user for, None where it asks nothing.
+    ``lessons`` is what it was given of what earlier tasks taught, None if nothing. ``structured``
+    is the answer in the structure that was asked for, of a task that is completed: an instance of
+    the class, or a dict. ``replaced`` are the plans that the one whose ``phases`` these are took
+    the place of, as they then stood, the oldest first (PL-01b).
     """
 
     task_id: str
@@ -88,9 +90,11 @@ class TaskResult:
     sandbox: str | None = None
     recoveries: tuple[Recovered, ...] = ()
     context_cost: tuple[ContextCost, ...] = ()
+    context_usage: ContextUsage | None = None
     clarification: Clarification | None = None
     lessons: Lessons | None = None
     structured: Any = None
+    replaced: tuple[Plan, ...] = ()
     schema_version: int = 1
 
     @property
@@ -112,7 +116,7 @@ class TaskResult:
         printer.text("..." if cycle else str(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON-able values; of the last four fields and the error only what there is."""
+        """Return JSON-able values; of the last five fields and the error only what there is."""
         plain: dict[str, Any] = {
             "task_id": self.task_id,
             "status": self.status,
@@ -133,6 +137,8 @@ class TaskResult:
             "recoveries": [each.to_dict() for each in self.recoveries],
             "context_cost": [each.to_dict() for each in self.context_cost],
         }
+        if self.context_usage:
+            plain["context_usage"] = self.context_usage.to_dict()
         if self.error_struct:
             plain["error_struct"] = self.error_struct.to_dict()
         if self.clarification:
@@ -141,4 +147,6 @@ class TaskResult:
             plain["lessons"] = self.lessons.to_dict()
         if self.structured is not None:
             plain["structured"] = to_jsonable_python(self.structured, by_alias=True)
+        if self.replaced:
+            plain["replaced"] = [plan.to_dict() for plan in self.replaced]
         return plain

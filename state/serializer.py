@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import ormsgpack
 from langgraph.checkpoint.serde import jsonplus
-from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_METHODS, SAFE_MSGPACK_TYPES
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import ValidationError
 from pydantic.dataclasses import is_pydantic_dataclass
@@ -35,6 +34,18 @@ _SEND: Final = ("langgraph.types", "Send")
 
 _SIMPLE: Final = (type(None), bool, int, float, str)
 
+_OPTIONS: Final = (
+    ormsgpack.OPT_NON_STR_KEYS
+    | ormsgpack.OPT_PASSTHROUGH_DATACLASS
+    | ormsgpack.OPT_PASSTHROUGH_DATETIME
+    | ormsgpack.OPT_PASSTHROUGH_ENUM
+    | ormsgpack.OPT_PASSTHROUGH_UUID
+    | ormsgpack.OPT_REPLACE_SURROGATES
+)
+"""LangGraph's, so that what it packs and what is packed here reads the same."""
+
+_LANGGRAPHS: Final = JsonPlusSerializer()
+
 
 class Packing:
     """The writing of values that hold records of the given types."""
@@ -44,7 +55,7 @@ class Packing:
 
     def pack(self, value: Any) -> bytes:
         """Return the value as bytes, which :class:`~daruma.state.serializer.Unpacking` reads."""
-        return ormsgpack.packb(value, default=self._extended, option=jsonplus._option)
+        return ormsgpack.packb(value, default=self._extended, option=_OPTIONS)
 
     def _extended(self, value: Any) -> Any:
         kind = type(value)
@@ -54,7 +65,8 @@ class Packing:
             return ormsgpack.Ext(jsonplus.EXT_DELTA_SNAPSHOT, self.pack(value.value))
         if (kind.__module__, kind.__name__) == _SEND and value.timeout is None:
             return self._made_of(jsonplus.EXT_CONSTRUCTOR_POS_ARGS, kind, (value.node, value.arg))
-        return jsonplus._msgpack_default(value)
+        _, packed = _LANGGRAPHS.dumps_typed(value)
+        return ormsgpack.unpackb(packed, ext_hook=ormsgpack.Ext)
 
     def _made_of(self, code: int, kind: type, payload: Any) -> ormsgpack.Ext:
         return ormsgpack.Ext(code, self.pack((kind.__module__, kind.__name__, payload)))
@@ -89,7 +101,34 @@ def _told(value: Any, fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 Records = Mapping[tuple[str, ...], type]
 Others = frozenset[tuple[str, ...]]
 
-_SAFE = SAFE_MSGPACK_TYPES | SAFE_MSGPACK_METHODS
+_SAFE_CLASSES: Final = {
+    "datetime": "datetime date time timedelta timezone",
+    "uuid": "UUID",
+    "decimal": "Decimal",
+    "builtins": "set frozenset",
+    "collections": "deque",
+    "ipaddress": "IPv4Address IPv4Interface IPv4Network IPv6Address IPv6Interface IPv6Network",
+    "pathlib": "Path PosixPath WindowsPath",
+    "pathlib._local": "Path PosixPath WindowsPath",
+    "zoneinfo": "ZoneInfo",
+    "re": "compile",
+    "langchain_core.messages.base": "BaseMessage BaseMessageChunk",
+    "langchain_core.messages.human": "HumanMessage HumanMessageChunk",
+    "langchain_core.messages.ai": "AIMessage AIMessageChunk",
+    "langchain_core.messages.system": "SystemMessage SystemMessageChunk",
+    "langchain_core.messages.chat": "ChatMessage ChatMessageChunk",
+    "langchain_core.messages.tool": "ToolMessage ToolMessageChunk",
+    "langchain_core.messages.function": "FunctionMessage FunctionMessageChunk",
+    "langchain_core.messages.modifier": "RemoveMessage",
+    "langchain_core.documents.base": "Document",
+    "langgraph.types": "Send TimeoutPolicy Interrupt Command StateSnapshot PregelTask Overwrite",
+    "langgraph.store.base": "Item GetOp",
+}
+"""The classes, by their module, that LangGraph takes for safe to construct."""
+_SAFE: Final[Others] = frozenset(
+    {(module, name) for module, names in _SAFE_CLASSES.items() for name in names.split()}
+    | {("datetime", "datetime", "fromisoformat")}
+)
 _APPLY: dict[int, Callable[[Callable[..., Any], Any], Any]] = {
     jsonplus.EXT_CONSTRUCTOR_SINGLE_ARG: lambda make, payload: make(payload),
     jsonplus.EXT_CONSTRUCTOR_POS_ARGS: lambda make, payload: make(*payload),

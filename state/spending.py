@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, get_args
 
 from daruma.state import budget
 from daruma.state.budget import record_step
+from daruma.state.calls import ToolTask, calls_to_run
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.lessons import Lessons
@@ -132,7 +133,7 @@ def is_stopped(state: "State", *, steps: bool = False) -> bool:
     """
     for step in reversed(_steps(state, "task")):
         grant = step.grant
-        if grant is None or grant.steps != steps:
+        if grant is None or grant.steps != steps or step.helper:
             continue
         if grant.scope == "task" or step in _steps(state, "phase"):
             return grant.stopped
@@ -141,7 +142,8 @@ def is_stopped(state: "State", *, steps: bool = False) -> bool:
 
 def has_unchecked_work(state: "State") -> bool:
     """Whether the model has worked since the last verification of the phase."""
-    kinds = [step.kind for step in _steps(state, "phase") if step.kind in {"think", "verify"}]
+    own = (step for step in _steps(state, "phase") if not step.helper)
+    kinds = [step.kind for step in own if step.kind in {"think", "verify"}]
     return bool(kinds) and kinds[-1] == "think"
 
 
@@ -192,6 +194,7 @@ def with_shares(state: "State", tasks: Sequence[Task], phases: Sequence[str]) ->
                 taken=reserved_amounts(state, len(tasks), number),
                 taken_in_phase=_spent_before(state, phase),
                 when_spent="stop" if is_stopped(state) else task.limits.when_spent,
+                replan=budget.replans_left(state),
             ),
         )
         for number, (task, phase) in enumerate(zip(tasks, phases, strict=True))
@@ -227,7 +230,12 @@ def _spent_before(state: "State", phase: str) -> Amounts:
 
 
 def assignments(state: "State") -> list[object]:
-    """Return what the members are sent: one assignment for each phase that is running."""
+    """Return what the members are sent: one assignment for each phase that is running.
+
+    Helpers are sent one for each call that was delegated.
+    """
+    if calls := calls_to_run(state.calls, delegated=True):
+        return [*delegations(state, calls)]
     if state.task is None or state.plan is None:
         return []
     snapshots = {each.id: each.snapshot for each in state.savepoints}
@@ -243,7 +251,7 @@ def assignments(state: "State") -> list[object]:
             of=len(state.plan.phases),
             known=describe_dependencies(state.plan, phase),
             snapshot=snapshots.get(savepoint_id(task.id, phase.id, "phase")),
-            lessons=_lessons_for(state, phase),
+            lessons=_lessons_for(state, phase.expert),
             instructions=state.instructions,
             unmerged=settled.unmerged if (settled := state.plan.phase(phase.settles)) else None,
         )
@@ -251,10 +259,10 @@ def assignments(state: "State") -> list[object]:
     ]
 
 
-def _lessons_for(state: "State", phase: Phase) -> Lessons | None:
+def _lessons_for(state: "State", expert: str | None) -> Lessons | None:
     """Return what was learned for an expert; the pitfalls are the planner's to avoid."""
     given = state.lessons.instructions if state.lessons else ()
-    own = tuple(each for each in given if each.actor == phase.expert)
+    own = tuple(each for each in given if each.actor == expert)
     return replace(state.lessons, pitfalls=(), instructions=own) if state.lessons and own else None
 
 
@@ -264,9 +272,109 @@ def shares(task: Task, steps: Iterable[Step], members: int) -> list[Task]:
     if turn is None:
         return [task] * members
     spent = sum(step.kind == "think" and step.task_id == task.id for step in steps)
-    each, over = divmod(max(turn - spent, 0), max(members, 1))
-    turns = (each + (number < over) for number in range(members))
+    turns = _split(max(turn - spent, 0), members) if members else []
     return [replace(task, limits=replace(task.limits, turn=share)) for share in turns]
+
+
+# --- What helpers may spend, and what they are sent (PL-08). Pure.
+
+
+def helper_limits(state: "State", helpers: int) -> list[Limits]:
+    """Return what each of so many helpers may spend: an equal share of what their caller has left.
+
+    Together they never have more of anything than is left of the task and of its phase: each may
+    overstep its share by the call under way, as anybody does (BU-04). One model call of the tool
+    loop is not shared: with it the caller reads what they say. Time passes for all of them at once.
+    A helper asks nobody for more: what it does not get done its caller is told.
+    """
+    if state.task is None:
+        return []
+    thinks = _split(max(budget.thinks_left(state) - 1, 0), helpers)
+    left = amounts_left(state)
+    tokens = _split(left.tokens or 0, helpers)
+    return [
+        replace(
+            state.task.limits,
+            think=thinks[number],
+            turn=None,
+            spend=Amounts(
+                tokens=None if left.tokens is None else tokens[number],
+                usd=None if left.usd is None else left.usd / helpers,
+                seconds=left.seconds,
+            ),
+            spend_in_phase=None,
+            taken=None,
+            taken_in_phase=None,
+            when_spent="stop",
+            ask=False,
+        )
+        for number in range(helpers)
+    ]
+
+
+def amounts_left(state: "State") -> Amounts:
+    """Return what is left of the limits of the task and its phase, the less of both."""
+    left: dict[Measure, float] = {}
+    for scope in _scopes(state):
+        allowed, spent = allowed_amounts(state, scope), spending(_steps(state, scope))
+        for measure in get_args(Measure):
+            if (limit := allowed.of(measure)) is not None:
+                rest = max(limit - spent.of(measure), 0)
+                left[measure] = min(left.get(measure, rest), rest)
+    tokens = left.get("tokens")
+    return Amounts(
+        tokens=None if tokens is None else int(tokens),
+        usd=left.get("usd"),
+        seconds=left.get("seconds"),
+    )
+
+
+def _split(amount: int, among: int) -> list[int]:
+    each, over = divmod(amount, among)
+    return [each + (number < over) for number in range(among)]
+
+
+def delegations(state: "State", calls: Sequence[ToolTask]) -> list[Assignment]:
+    """Return what the helpers of an answer's calls are sent: a phase of its own for each.
+
+    It has the id of its call. Who only reads changes nothing that could be verified.
+    """
+    if state.task is None:
+        return []
+    snapshots = {each.id: each.snapshot for each in state.savepoints}
+    drawn = next((call.id for call in calls if call.args.get("write")), None)
+    return [
+        Assignment(
+            task=replace(
+                state.task,
+                goal=text_of(call, "task"),
+                limits=limits,
+                verify=state.task.verify and bool(call.args.get("write")),
+                helps="writes" if call.args.get("write") else "reads",
+            ),
+            phase=Phase(
+                id=call.id,
+                title=text_of(call, "task").strip().partition("\n")[0][:80],
+                instructions=text_of(call, "task"),
+                expert=text_of(call, "expert") or None,
+                status="running",
+            ),
+            plan_id=call.message_id,
+            number=number,
+            of=len(calls),
+            snapshot=snapshots.get(savepoint_id(state.task.id, drawn, "phase")),
+            lessons=_lessons_for(state, text_of(call, "expert") or None),
+            instructions=state.instructions,
+        )
+        for number, (call, limits) in enumerate(
+            zip(calls, helper_limits(state, len(calls)), strict=True), 1
+        )
+    ]
+
+
+def text_of(call: ToolTask, name: str) -> str:
+    """Return an argument as text, whatever was given: calls may go unchecked (TL-07)."""
+    return str(call.args.get(name) or "")
 
 
 def describe_dependencies(plan: Plan, phase: Phase) -> str:
@@ -293,6 +401,8 @@ def limits_of(settings: Settings, mode: Mode) -> Limits:
         spend_in_phase=_amounts(budgets.per_phase),
         when_spent=budgets.when_spent,
         ask=settings.fallback_chain.recovery.ask or False,
+        look=budgets.look,
+        replan=budgets.replan if settings.fallback_chain.enabled else 0,
     )
 
 
@@ -408,7 +518,7 @@ def standing(state: State) -> Standing:
         "reflect": limits.reflect * times,
     }
     counted: Standing = {kind: (budget.count_steps(steps, kind), of) for kind, of in most.items()}
-    return {**counted, **_measured(state)}
+    return {**counted, "think": (budget.thinks(state), most["think"]), **_measured(state)}
 
 
 def _measured(state: State) -> Standing:

@@ -104,6 +104,35 @@ class ContextCost:
         return plain
 
 
+@record
+class ContextUsage:
+    """What the window is spent on as a thread stands: tokens by part of a request (CX-08).
+
+    ``limit`` is the budget of a request, None where there is none; ``saved`` what compaction leaves
+    out. ``exact`` says that a tokenizer counted, else it is an estimate. ``told`` are the tokens of
+    the last request by its provider, ``cached`` those of them that it had kept.
+    """
+
+    parts: dict[str, int]
+    limit: int | None = None
+    saved: int = 0
+    exact: bool = False
+    told: int = 0
+    cached: int = 0
+    schema_version: int = 1
+
+    @property
+    def tokens(self) -> int:
+        """The sum of all parts."""
+        return sum(self.parts.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-able values."""
+        plain = asdict(self)
+        plain.pop("schema_version")
+        return {"tokens": self.tokens, **plain}
+
+
 # --- What was changed or left out between what the model said and what was run, on record.
 
 MAX_NAMES: Final = 20
@@ -224,12 +253,13 @@ Paying = Literal["plan", "main", "verify", "reflect", "recovery", "structure"]
 class Overrun:
     """A limit that is reached: of what, of the task or of its phase, and before which node.
 
-    ``steps`` are the quotas of steps, of which ``spent`` and ``limit`` count those of ``node``.
+    ``steps`` are the quotas of steps, of which ``spent`` and ``limit`` count those of ``node``. A
+    ``stop`` is no limit: a person wants the task to stand still, and to be asked.
     """
 
     node: Paying
     scope: Scope
-    measure: Measure | Literal["steps"]
+    measure: Measure | Literal["steps", "stop"]
     spent: float
     limit: float
     schema_version: int = 1
@@ -254,6 +284,7 @@ class Grant:
 
 StepKind = Literal[
     "plan",
+    "look",
     "think",
     "repair",
     "verify",
@@ -266,6 +297,7 @@ StepKind = Literal[
     "tool",
     "pause",
     "structure",
+    "judge",
 ]
 
 
@@ -284,8 +316,11 @@ class Step:
     step is one model call that was made for it. An ``intake`` step asked whether a message goes on
     with what came before. A ``tool`` step is one call that was run, for the ``seconds``
     that it was at work. A ``pause`` step settled, by its ``grant``, what becomes of a budget that
-    was spent. A ``structure`` step asked for the answer in another form. A ``verify`` step holds
-    what the checks said, so that all verifications of a task stay on record (VE-09).
+    was spent. ``helper`` is the id of the call that a helper took the step for (PL-08), empty for
+    any other. A ``structure`` step asked for the answer in another form. A ``verify`` step holds
+    what the checks said, so that all verifications of a task stay on record (VE-09); a ``judge``
+    step is one request to the judge. In a ``look`` step the planner called what reads; one that is
+    not ``ok`` was refused for offering tools.
     """
 
     kind: StepKind
@@ -304,6 +339,7 @@ class Step:
     context_cost: ContextCost | None = None
     grant: Grant | None = None
     verification: Verification | None = None
+    helper: str = ""
     schema_version: int = 1
 
 

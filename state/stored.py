@@ -25,6 +25,7 @@ from daruma.state.steps import (
     Audit,
     Compaction,
     ContextCost,
+    ContextUsage,
     Crowded,
     Grant,
     HookNote,
@@ -36,7 +37,7 @@ from daruma.state.steps import (
 )
 from daruma.state.task import Amounts, Limits, Task
 from daruma.state.usage import Attempt, Failover, Usage
-from daruma.state.verification import Check, Verification
+from daruma.state.verification import Check, Verdict, Verification
 
 STORED_TYPES: tuple[type, ...] = (
     Allowance,
@@ -51,6 +52,7 @@ STORED_TYPES: tuple[type, ...] = (
     Continuity,
     Compaction,
     ContextCost,
+    ContextUsage,
     Crowded,
     Dispatch,
     Drifted,
@@ -82,5 +84,6 @@ STORED_TYPES: tuple[type, ...] = (
     TaskResult,
     ToolTask,
     Usage,
+    Verdict,
     Verification,
 )

@@ -52,6 +52,7 @@ class Limits:
     ``spend`` bounds what the whole task takes in tokens, money and time, ``spend_in_phase`` what
     each phase does; ``when_spent`` says what becomes of it then (BU-04).
     ``ask`` has a person asked where steps ran out (RE-03a).
+    ``look`` bounds the planner's looks at each plan, ``replan`` how often the rest is planned anew.
     ``taken`` is what of them others have, and is not for this team member. None is nothing of it,
     and small: a task is written down with each of its calls.
     """
@@ -66,6 +67,8 @@ class Limits:
     spend_in_phase: Amounts | None = None
     when_spent: WhenSpent = "ask"
     ask: bool = False
+    look: int = 0
+    replan: int = 0
     taken: Amounts | None = None
     taken_in_phase: Amounts | None = None
     schema_version: int = 1
@@ -75,13 +78,15 @@ class Limits:
 class Task:
     """One request on a thread. ``verify`` and ``review`` say whether those gates stand in its way.
 
-    ``only_if_changed`` has it verified only where it changed its workspace (MO-04).
+    ``only_if_changed`` has its checks run only where it changed its workspace (MO-04). ``rubric``
+    is what a judge holds the whole of its work against (VE-11).
 
     The limits are copied from the settings, so that a resumed or forked thread has the budget its
     own history says, whatever the settings are by then. ``expert`` names the team member whose task
     this is, ``role`` is what that one is told of its part. ``request`` is the id of the message
     that asked for it. ``memory_owner`` says whose memories it works with, ``experience_owner``
-    whose experience; ``skills`` whether there were skills to be listed when it began.
+    whose experience; ``skills`` whether there were skills to be listed when it began. ``helps``
+    says of a helper's (PL-08) whether it may change files.
     """
 
     id: str
@@ -97,7 +102,9 @@ class Task:
     skills: bool = False
     verify: bool = False
     only_if_changed: bool = False
+    rubric: tuple[str, ...] = ()
     review: bool = False
     started_at: float = 0.0
     request: str = ""
+    helps: Literal["", "reads", "writes"] = ""
     schema_version: int = 1

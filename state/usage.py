@@ -47,7 +47,7 @@ def sound_usage(told: object) -> dict[str, Any]:
 
 # --- What a model call cost, in tokens, and for whom it was made.
 
-Role = Literal["main", "auxiliary", "fallback", "repair", "recovery", "reflect"]
+Role = Literal["main", "auxiliary", "fallback", "repair", "recovery", "reflect", "judge"]
 
 
 @record
@@ -55,7 +55,8 @@ class Usage:
     """Tokens of one model call. ``role`` is the reason it was made for.
 
     ``agent`` and ``task`` name who asked, and for what, where it was not the agent's own work.
-    ``cached_tokens`` are those of the input that the provider had kept. ``usd`` is what it cost by
+    ``cached_tokens`` are those of the input that the provider had kept, ``cache_write_tokens``
+    those that it keeps from now on, where that has a price (CX-07). ``usd`` is what it cost by
     the prices of that day, None where nobody knew one: a later price list changes no history.
     ``estimated`` marks tokens that the provider did not tell, and that were counted here (BU-05).
     """
@@ -67,6 +68,7 @@ class Usage:
     agent: str = ""
     task: str = ""
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
     usd: float | None = None
     estimated: bool = False
     schema_version: int = 1
@@ -75,8 +77,8 @@ class Usage:
 def usage_by_role(usages: Iterable[Usage]) -> dict[str, dict[str, int | float]]:
     """Sum by role: ``{"main": {"calls", "input_tokens", "output_tokens", "usd"}}``.
 
-    ``usd`` sums what has a price, and is left out where nothing has one; so is ``estimated``, the
-    number of calls whose tokens were counted here.
+    ``usd`` sums what has a price, and is left out where nothing has one; so are ``cached_tokens``,
+    ``cache_write_tokens``, and ``estimated``, the number of calls whose tokens were counted here.
     """
     totals: dict[str, dict[str, int | float]] = {}
     for usage in usages:
@@ -84,6 +86,9 @@ def usage_by_role(usages: Iterable[Usage]) -> dict[str, dict[str, int | float]]:
         total["calls"] += 1
         total["input_tokens"] += usage.input_tokens
         total["output_tokens"] += usage.output_tokens
+        for cache in ("cached_tokens", "cache_write_tokens"):
+            if tokens := getattr(usage, cache):
+                total[cache] = total.get(cache, 0) + tokens
         if usage.usd is not None:
             total["usd"] = total.get("usd", 0) + usage.usd
         if usage.estimated:

@@ -1,8 +1,11 @@
-"""What the checks said about the work."""
+"""What the checks said about the work, and a judge."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator
 
 from daruma.state.record import record
 
@@ -14,6 +17,60 @@ LOST: Final = "not collected any more"
 """What a note says of tests that were there at the task's beginning."""
 
 
+# --- A rubric: what the work is to meet, where no command can tell (VE-11).
+
+MOST_CRITERIA: Final = 20
+LONGEST_CRITERION: Final = 500
+"""Characters."""
+
+
+def read_rubric(given: object) -> tuple[str, ...]:
+    """Return the criteria of a rubric: of a text its lines, without what marks them as a list.
+
+    Raises ValueError, in one line.
+    """
+    if given is None:
+        return ()
+    lines = given.splitlines() if isinstance(given, str) else given
+    if not isinstance(lines, Sequence) or not all(isinstance(each, str) for each in lines):
+        raise ValueError("a rubric is a text, or a list of texts: a criterion each")
+    found = (" ".join(re.sub(r"^\s*(?:[-*•]|\d{1,3}[.)])\s", "", each).split()) for each in lines)
+    rubric = tuple(dict.fromkeys(each for each in found if each))
+    if len(rubric) > MOST_CRITERIA:
+        raise ValueError(f"a rubric has {MOST_CRITERIA} criteria at most, not {len(rubric)}")
+    if any(len(each) > LONGEST_CRITERION for each in rubric):
+        raise ValueError(f"a criterion has {LONGEST_CRITERION} characters at most")
+    return rubric
+
+
+Rubric = Annotated[tuple[str, ...], BeforeValidator(read_rubric)]
+"""Criteria, of which the judge says for each whether the work meets it."""
+
+
+def judged_by(rubric: Sequence[str]) -> str:
+    """Return what whoever does the work is told of a rubric; empty where there is none."""
+    head = "The work is judged by somebody else, who sees what it has come to and nothing else:"
+    return "\n".join((head, *(f"- {each}" for each in rubric))) if rubric else ""
+
+
+# --- What the checks said, and the judge.
+
+
+@record
+class Verdict:
+    """What the judge says of one ``criterion``; ``evidence`` is quoted from the work."""
+
+    criterion: str
+    met: bool
+    evidence: str = ""
+    why: str = ""
+    schema_version: int = 1
+
+
+JUDGE: Final = "judge"
+"""What the judge's verdict is called beside commands."""
+
+
 @record
 class Check:
     """One command that was run on the workspace. ``exit_code`` is None when it was killed.
@@ -23,7 +80,7 @@ class Check:
     its program is not there.
     ``sandbox`` is the level it ran at, ``not_covered`` what that leaves open; ``stopped_by`` is the
     limit it was killed for, if it was. ``still_red`` says that tests which were red before the task
-    ran, and are red now.
+    ran, and are red now. The judge is one of them (VE-11), with its ``verdicts`` and no exit code.
     """
 
     command: str
@@ -38,7 +95,13 @@ class Check:
     not_covered: tuple[str, ...] = ()
     stopped_by: str = ""
     still_red: bool = False
+    verdicts: tuple[Verdict, ...] = ()
     schema_version: int = 1
+
+    @property
+    def by_judge(self) -> bool:
+        """Whether no command was run, but a judge asked."""
+        return self.command == JUDGE and self.exit_code is None
 
     @property
     def outcome(self) -> Outcome:
@@ -51,7 +114,10 @@ class Check:
         """Return JSON-able values, with the outcome; the output as it is on record (VE-10)."""
         plain = asdict(self) | {"outcome": self.outcome}
         plain.pop("schema_version")
-        return plain
+        verdicts = [*plain.pop("verdicts")]
+        for each in verdicts:
+            each.pop("schema_version")
+        return plain | ({"verdicts": verdicts} if verdicts else {})
 
 
 @record
@@ -120,7 +186,8 @@ def _outcome(check: Check) -> str:
         return "timed out"
     if check.outcome == "none":
         return f"none, {check.note}" if check.note else "none"
-    said = "passed" if check.passed else f"failed (exit {check.exit_code})"
+    exit_code = "" if check.by_judge else f" (exit {check.exit_code})"
+    said = "passed" if check.passed else f"failed{exit_code}"
     return f"{said}, {check.note}" if check.note else said
 
 
@@ -132,8 +199,13 @@ def excerpt(verification: Verification, *, limit: int = 4000) -> str:
     failed = [check for check in verification.checks if not check.passed]
     share = limit // max(1, len(failed))
     return "\n\n".join(
-        f"$ {check.command}\n[{_outcome(check)}]\n{_tail(check.output, share)}" for check in failed
+        f"{title_of(check)}\n[{_outcome(check)}]\n{_tail(check.output, share)}" for check in failed
     )
+
+
+def title_of(check: Check) -> str:
+    """Return how a check is headed: a command as in a shell."""
+    return "The judge" if check.by_judge else f"$ {check.command}"
 
 
 def _tail(text: str, limit: int) -> str:

@@ -69,6 +69,7 @@ def as_anthropic(answer: Json) -> Json:
         for call in said.get("tool_calls", ())
     ]
     usage = answer["usage"]
+    kept = usage.get("prompt_tokens_details", {"cached_tokens": 0, "cache_write_tokens": 0})
     return {
         "id": "msg_test",
         "type": "message",
@@ -78,7 +79,9 @@ def as_anthropic(answer: Json) -> Json:
         "stop_reason": "tool_use" if calls else "end_turn",
         "stop_sequence": None,
         "usage": {
-            "input_tokens": usage["prompt_tokens"],
+            "input_tokens": usage["prompt_tokens"] - sum(kept.values()),
+            "cache_read_input_tokens": kept["cached_tokens"],
+            "cache_creation_input_tokens": kept["cache_write_tokens"],
             "output_tokens": usage["completion_tokens"],
         },
     }

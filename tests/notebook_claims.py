@@ -60,6 +60,7 @@ CLAIMS: Mapping[str, tuple[str, ...]] = {
     "05_team_and_rollback": (
         "'price', 'completed', .*?'price-merge', 'completed'",
         r"-bread   1\n-cake    3\n\+rye     2\n\+cake    4\n",
+        r"The helper has done it.\nThree.\nSpent: 2 steps, .* merged: tea.md\nSpent: 2 steps",
         r"'gave_up_after_reflections', \[\('tea', 'completed'\), \('mess', 'failed'\)\]",
         r"\['hours.txt', 'menu.txt'\]",
         r"\+tea     2\n\+cake    4\n",
@@ -74,5 +75,25 @@ CLAIMS: Mapping[str, tuple[str, ...]] = {
         r"\(2, 1, 0.71\)",
         r"\('completed', None\)",
         "(retry by model - worked: True\n){3}retry by learned - worked: True",
+    ),
+    "07_tells_and_asks": (
+        r"'completed', Invoice\(number=17, due=datetime.date\(2026, 12, 1\), amount=41.5\)",
+        "'It is 41.50 EUR.'",
+        "<details.*?The house rule: euros.",
+        "hook='guard', point='before_call', did='denied', reason='nobody touches prod today'",
+        "'approval', 'run_command: touch one.txt'",
+        r"Both are there. \['one.txt', 'two.txt'\]",
+        r"\[\]\n",
+        "'run', 'answer', 'show'.*?'completed, not checked', 'Nothing to do here.'",
+    ),
+    "08_judging": (
+        "-9",
+        "completed - judge: passed, 2 of 2 criteria met",
+        "Ann Miller",
+        "False - says who is told of a failure - nobody is named",
+        "True - says who is told of a failure - she is named - Ann Miller is told",
+        "3 requests to the judge",
+        "system prompt",
+        "results of str_replace_editor",
     ),
 }

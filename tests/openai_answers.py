@@ -14,7 +14,8 @@ class Reply:
 
     `usage` is (prompt, completion) in tokens; by default four characters make one, and some servers
     leave it untold. `refusal` is said in the place of a text, `reasoning` before it, as servers
-    beside OpenAI's do; an answer with `no_choices` holds nothing at all.
+    beside OpenAI's do; an answer with `no_choices` holds nothing at all. `kept` are the tokens of
+    the prompt that were read from the provider's cache, and that were written to it.
     """
 
     text: str = ""
@@ -24,6 +25,7 @@ class Reply:
     refusal: str | None = None
     reasoning: str = ""
     no_choices: bool = False
+    kept: tuple[int, int] = (0, 0)
 
 
 def completion(reply: Reply, request: Json) -> Json:
@@ -94,6 +96,9 @@ def _told_usage(reply: Reply, request: Json) -> Json:
     asked = len(json.dumps(request["messages"]))
     prompt, answer = reply.usage or (asked // 4, said // 4)
     told = {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
+    if any(reply.kept):
+        kept = {"cached_tokens": reply.kept[0], "cache_write_tokens": reply.kept[1]}
+        return {"usage": {**told, "prompt_tokens_details": kept}}
     return {"usage": told}
 
 

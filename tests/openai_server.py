@@ -61,6 +61,8 @@ class OpenAIServer(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
         self.requests: list[dict[str, Any]] = []
+        self.bodies: list[dict[str, Any]] = []
+        """The same as they came, of whichever protocol."""
         self.headers: list[dict[str, str]] = []
         self.violations: list[str] = []
         self.connections = 0
@@ -162,11 +164,12 @@ class _Handler(BaseHTTPRequestHandler):
         self._refuse(404, f"there is nothing at {self.path}")
 
     def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path == "/v1/messages":
             request = as_openai(request)
         with self.server.lock:
             self.server.requests.append(request)
+            self.server.bodies.append(body)
             self.server.headers.append(dict(self.headers))
         if self.path not in ("/v1/chat/completions", "/v1/messages"):
             self._refuse(404, f"there is nothing at {self.path}")

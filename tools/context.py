@@ -15,12 +15,14 @@ from langgraph.store.base import BaseStore
 from daruma.state import budget
 from daruma.state.budget import Details, record_step
 from daruma.state.channels import State, Update
-from daruma.state.events import BudgetSpent, Event, unheard
-from daruma.state.messages import approved_definitions
+from daruma.state.events import BudgetSpent, Event, MessageReceived, unheard
+from daruma.state.messages import TODO, approved_definitions
+from daruma.state.mode import KEEP_WORKING
 from daruma.state.result import Structured, TaskResult
 from daruma.state.settings import Settings
 from daruma.state.spending import is_stopped, overrun
-from daruma.state.steps import Overrun, Paying, Step, StepKind
+from daruma.state.steering import NoSteering, Steering, can_be_steered, deliver, was_told
+from daruma.state.steps import ContextUsage, Overrun, Paying, Step, StepKind
 from daruma.state.task import Scope, Task
 from daruma.state.usage import Failover, Role, Usage
 from daruma.tools.calls import (
@@ -38,6 +40,7 @@ from daruma.tools.calls import (
 )
 from daruma.tools.files import EditHistory, Workspace, edit_folder
 from daruma.tools.hooks import NodeHooks
+from daruma.tools.planning import REVISE_PLAN
 from daruma.tools.response_format import ResponseFormat
 from daruma.tools.sandbox import Sandbox
 from daruma.tools.snapshots import Snapshots, Store, store_of
@@ -113,6 +116,11 @@ def not_handed_over(state: State, result: TaskResult) -> None:
     """Hand nothing over: nobody learns."""
 
 
+def unmeasured(state: State, context: "Context", /) -> ContextUsage | None:  # noqa: ARG001 - a Measure
+    """Count nothing: there is no request."""
+    return None
+
+
 @dataclass(frozen=True)
 class Context:
     """The live things of one run: never in the state, made when the graph is built.
@@ -121,10 +129,12 @@ class Context:
     raises :class:`~daruma.tools.sandbox.SandboxUnavailable`. ``tokens`` counts what the
     main
     model reads, ``own_auxiliary`` says that the auxiliary model is another one, ``can_ask``
-    that a question to a person can be kept until it is answered. ``files_id`` is another name than
+    that a question to a person can be kept until it is answered, ``measure`` says what a request
+    is spent on. ``files_id`` is another name than
     the thread's for what is kept of its files. ``namespace`` tells the runs of a thread apart that
     other graphs have made it for. ``response_format`` is the form that answers are
-    to have, ``hooks`` are asked about what the node does.
+    to have, ``hooks`` are asked about what the node does, ``steering`` is what people say
+    meanwhile.
     """
 
     settings: Settings
@@ -138,6 +148,7 @@ class Context:
     now: Callable[[], float] = time.time
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     hand_over: HandOver = not_handed_over
+    measure: Callable[[State, "Context"], ContextUsage | None] = unmeasured
     carry_out: CarryOut = nobody
     exact_calls: ExactCalls = field(default_factory=ExactCalls)
     journal: Journal = field(default_factory=NoJournal)
@@ -150,6 +161,7 @@ class Context:
     hooks: NodeHooks = field(default_factory=NodeHooks)
     can_ask: bool = True
     response_format: ResponseFormat | None = None
+    steering: Steering = field(default_factory=NoSteering)
 
     def local_now(self) -> datetime:
         """Return the time in the zone of the settings, in the machine's own where none is set."""
@@ -272,12 +284,16 @@ def visible_tools(
     settings = context.settings.tools
     if task is None or task.mode == "direct_chat":
         return VisibleTools(settings=settings)
+    planned = task.mode in KEEP_WORKING  # react without a workspace is a talk with tools beside
+    planning = {TODO} if planned or task.workspace is not None else set()
+    planning |= {REVISE_PLAN} if planned and task.limits.replan else set()
     shown = context.tools.shown(
         context.settings,
         frozenset(without),
         workspace=task.workspace is not None,
         store=context.store is not None,
         reading=reading,
+        planning=frozenset(planning),
     )
     now = context.local_now() if shown.dated else None
     unconfined = context.settings.sandbox.require == "none"
@@ -311,7 +327,7 @@ def out_of_steps(state: State, node: Literal["main", "verify"], context: Context
     wanted = state.task is not None and state.task.limits.ask and context.can_ask
     if not wanted or is_stopped(state) or is_stopped(state, steps=True):
         return None
-    spent = budget.in_phase(state, "think" if node == "main" else "verify")
+    spent = budget.thinks(state) if node == "main" else budget.in_phase(state, "verify")
     scope: Scope = "phase" if state.plan else "task"
     over = Overrun(node=node, scope=scope, measure="steps", spent=spent, limit=spent)
     return _told(over, context)
@@ -330,3 +346,35 @@ def _told(over: Overrun | None, context: Context) -> Update | None:
         )
     )
     return {"overrun": over}
+
+
+# --- What a person says to a task at work (FA-14).
+
+
+async def receive(state: State, context: Context) -> Update | None:
+    """Return the update that tells what people sent meanwhile; None where nothing waits (FA-14).
+
+    What a history holds is told no more: a run may have been killed just after that was stored.
+    """
+    if not context.steering.waits(context.thread_id):
+        return None
+    found = await context.steering.read(context.thread_id)
+    known = [each.id for each in found if was_told(state.messages, each.id)]
+    context.steering.forget(context.thread_id, known)
+    sent = [each for each in found if each.id not in known]
+    for each in sent:
+        context.emit(
+            MessageReceived(
+                id=each.id, text=each.text, stop=each.stop, goal=each.goal, sent_at=each.at
+            )
+        )
+    return deliver(state, sent) if sent else None
+
+
+async def receive_before_end(state: State, context: Context) -> Update | None:
+    """Do the same for work that would end here: it goes on, if it can ask the model once more.
+
+    What was verified before counts no more. What can not be told waits for the thread's next task.
+    """
+    update = await receive(state, context) if can_be_steered(state) else None
+    return update and {**update, "verification": None}

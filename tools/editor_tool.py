@@ -245,7 +245,9 @@ async def _run_editor(args: EditorArgs, at: Surroundings) -> str:
 
 
 EDITOR_TOOLS: Final[tuple[Tool, ...]] = (
-    shipped_tool("str_replace_editor", EditorArgs, "workspace", _run_editor),
+    shipped_tool(
+        "str_replace_editor", EditorArgs, "workspace", _run_editor, reads_with={"command": "view"}
+    ),
 )
 
 

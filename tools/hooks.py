@@ -336,6 +336,13 @@ class NodeHooks:
         if isinstance(calls, tuple):
             after = [await self._before_call(call, evaluate) for call in calls]
             failed = [new for old, new in zip(calls, after, strict=True) if _ends(old, new)]
+            helped = {each.result_id: each for each in calls if _was_delegated(each)}
+            messages = [
+                await self._after_call(helped[id_], each)
+                if (id_ := str(each.id)) in helped
+                else each
+                for each in messages
+            ]
             results = [tool_result(call, call.reason, ok=False) for call in failed]
             update = {**update, "calls": tuple(after), "messages": [*messages, *results]}
         elif isinstance(calls, ToolTask):
@@ -422,6 +429,10 @@ def _checked(point: HookPoint, answer: Any) -> Any:
 
 def _red(denied: Denied) -> Check:
     return Check(command=f"hook {denied.name}", passed=False, exit_code=1, output=str(denied))
+
+
+def _was_delegated(call: ToolTask) -> bool:
+    return call.delegated and call.status in ("done", "failed")
 
 
 def _ends(before: ToolTask, after: ToolTask) -> bool:

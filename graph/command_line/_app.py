@@ -32,6 +32,7 @@ from daruma.graph.command_line._run import (
     resume,
     retry,
     run,
+    tell,
     worker,
 )
 from daruma.graph.command_line._settings import agreed, doctor, settings, trust
@@ -60,6 +61,7 @@ for command in (
     resume,
     retry,
     answer,
+    tell,
     undo,
     inbox,
     show,

@@ -142,6 +142,8 @@ async def _models(*, online: bool) -> list[Finding]:
     named: list[tuple[str, str | None, ModelOptions]] = [("model", llm.model, options.main)]
     if llm.auxiliary_model:
         named.append(("auxiliary", llm.auxiliary_model, options.auxiliary))
+    if llm.judge_model:
+        named.append(("judge", llm.judge_model, options.judge))
     named += [("fallback", name, options.fallback) for name in llm.fallback_models]
     asked = (_model(*each, llm, online=online) for each in named)
     return [_settings(), *await asyncio.gather(*asked), *_key(llm)]

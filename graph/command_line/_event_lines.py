@@ -18,8 +18,9 @@ from daruma.graph.command_line._questions import (
     rolled_back_lines,
     savepoint_lines,
 )
-from daruma.graph.timeline import call_title, render_duration_if_any
+from daruma.graph.timeline import call_title, render_duration_if_any, todo_line
 from daruma.state.spending import format_amount
+from daruma.state.text import revealed_line
 
 # --- What was repaired or left out of an answer's calls, and what it took to get it, as lines.
 
@@ -210,15 +211,14 @@ def completed_lines(event: Event) -> list[Line]:
 
 def taken_up_lines(event: Event) -> list[Line]:
     """Tell who takes up a phase, and where."""
-    return [
-        Line("head", f"{event['expert']} takes up {event['phase_id']}", event["workspace"] or "")
-    ]
+    who = event["expert"] or "a helper"
+    return [Line("head", f"{who} takes up {event['phase_id']}", event["workspace"] or "")]
 
 
 def ended_lines(event: Event) -> list[Line]:
     """Tell how a member's work ended."""
     done = event["outcome"] == "completed"
-    ended = f"{event['expert']} has ended {event['phase_id']}: {event['outcome']}"
+    ended = f"{event['expert'] or 'the helper'} has ended {event['phase_id']}: {event['outcome']}"
     return [Line("ok" if done else "bad", ended)]
 
 
@@ -343,9 +343,21 @@ def _verified(event: Event) -> list[Line]:
     return [Line("ok", "verified") if event["passed"] else Line("bad", "not verified")]
 
 
+def _judged(event: Event) -> list[Line]:
+    mark: Mark = "ok" if event["passed"] else "bad"
+    told = (Line("note", revealed_line(line)) for line in event["text"].splitlines())
+    return [Line(mark, "judge", event["summary"]), *told]
+
+
 def _reflected(event: Event) -> list[Line]:
     said = Line("words", beginning(event["text"], 6)) if event["text"] else None
     return [Line("head", "Reflection"), said or Line("note", "none came; going on without")]
+
+
+def _received(event: Event) -> list[Line]:
+    asked = ("it stands still" if event["stop"] else "", "a new goal" if event["goal"] else "")
+    head = Line("head", "A person says", "; ".join(filter(None, asked)))
+    return [head, Line("words", beginning(event["text"], 6))]
 
 
 def _hook(event: Event) -> list[Line]:
@@ -362,6 +374,8 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "model_attempt_failed": attempt_lines,
     "plan_proposed": _plan,
     "plan_rejected": lambda event: [Line("bad", f"not a usable plan: {event['reason']}")],
+    "plan_replaced": lambda event: [Line("note", f"planned anew: {event['why']}")],
+    "todo_changed": lambda event: [Line("note", f"steps: {todo_line(event['items'])}")],
     "spec_review_completed": _decided("plan"),
     "approval_completed": _decided("call"),
     "clarification_resolved": _answered,
@@ -373,6 +387,7 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "phase_rollback_completed": rolled_back_lines,
     "phase_rollback_failed": failed_lines,
     "rollback_decided": decided_lines,
+    "message_received": _received,
     "budget_spent": spent_lines,
     "budget_settled": settled_lines,
     "savepoint_written": savepoint_lines,
@@ -386,6 +401,7 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "command_run": _command,
     "verification_started": lambda _: [Line("head", "Verification")],
     "verification_completed": _verified,
+    "work_judged": _judged,
     "reflected": _reflected,
     "recovery_started": started_lines,
     "recovery_action": action_lines,

@@ -168,7 +168,8 @@ _MOVES: Final = 5
 
 @dataclass(frozen=True)
 class Now:
-    """A run at one moment. ``phases`` are titles with their status, ``seconds`` how long it runs.
+    """A run at one moment. ``phases`` are titles with their status, ``todo`` the model's own steps
+    in the same way, ``seconds`` is how long it runs.
 
     ``clock`` is the time that activities began on.
     """
@@ -180,6 +181,7 @@ class Now:
     budget: Text | None = None
     activities: Sequence[Activity] = ()
     clock: float = 0.0
+    todo: Sequence[tuple[str, str]] = ()
 
 
 def phases_of(plan: Mapping[str, Any], busy: Collection[str]) -> list[tuple[str, str]]:
@@ -196,6 +198,7 @@ def panel(now: Now, columns: int, rows: int, *, ascii_only: bool = False) -> lis
     parts = [
         *_head(now, symbols),
         *_phases(now.phases, symbols, PHASES if rows >= LOW else 1),
+        *_phases(now.todo, symbols, PHASES if rows >= LOW else 1),
         *([now.budget] if now.budget else []),
         *_activities(now, symbols, columns, OUTPUT if rows >= LOW else 0),
     ]
@@ -248,6 +251,8 @@ def _activities(now: Now, symbols: Mapping[str, str], columns: int, output: int)
 T = TypeVar("T")
 
 _MOVE_SECONDS = 0.2
+_STATUSES = {"pending": "pending", "in_progress": "running", "done": "completed"}
+"""How the steps of the model's own list stand, in the words of phases."""
 _MEMBER = {"member_started": True, "member_completed": False}
 
 
@@ -277,6 +282,7 @@ class Progress:
         self._spent: tuple[Spent, ...] = ()
         self._task: Task | None = None
         self._plan: Mapping[str, Any] = {}
+        self._todo: list[tuple[str, str]] = []
         self._busy: dict[str, bool] = {}
         self._over = False
         self._ran, self._began = 0.0, self._going_on.now()
@@ -332,6 +338,7 @@ class Progress:
             self._state(part)
         else:
             self._words(part.get("main"))
+            self._note_calls(part.get("plan"))
 
     def _event(self, event: Mapping[str, Any]) -> None:
         kind = event["type"]
@@ -340,6 +347,8 @@ class Progress:
             return
         if kind in _MEMBER:
             self._busy[event["phase_id"]] = _MEMBER[kind]
+        if kind == "todo_changed" and not event.get("member"):
+            self._todo = [(each["text"], _STATUSES[each["status"]]) for each in event["items"]]
         self._over = kind == "task_completed"
         if aside := self._asides.pop(kind, ""):
             self._paper.put(Line("aside", aside))
@@ -364,6 +373,10 @@ class Progress:
         for message in (update or {}).get("messages", ()):
             if message.type == "ai" and message.text.strip() and (message.tool_calls or verified):
                 self._paper.put(Line("words", beginning(message.text, 4)))
+        self._note_calls(update)
+
+    def _note_calls(self, update: Mapping[str, Any] | None) -> None:
+        for message in (update or {}).get("messages", ()):
             self._calls |= {call["id"]: call["args"] for call in getattr(message, "tool_calls", ())}
 
     def picture(self) -> list[Text]:
@@ -377,6 +390,7 @@ class Progress:
             goal=self._task.goal if self._task else "",
             mode=self._task.mode if self._task else "",
             phases=phases_of(self._plan, {name for name, busy in self._busy.items() if busy}),
+            todo=self._todo,
             seconds=clock - self._began,
             budget=bar(self._spent, ascii_only=ascii_only),
             activities=self._going_on.activities,

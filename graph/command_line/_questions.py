@@ -12,6 +12,7 @@ from langgraph.types import Interrupt
 from daruma.graph.command_line._output import Line, Mark
 from daruma.graph.command_line._printable import one_line
 from daruma.state.errors import DarumaError
+from daruma.state.interrupts import notes_on_plan
 from daruma.state.text import reveal_invisible, revealed_line
 from daruma.tools.errors import ToolError
 from daruma.tools.files import FilesBeneath, TextFile, insert_after, replace_once
@@ -242,6 +243,7 @@ def review_lines(
     told = {
         "experts": ", ".join(value.get("experts", ())),
         "the work is checked with": ", ".join(checks),
+        **notes_on_plan(value),
     }
     beside = [
         Line("note", f"{label}: {revealed_line(text)}") for label, text in told.items() if text
@@ -265,6 +267,7 @@ def _details(phase: Mapping[str, Any]) -> list[str]:
         "after": after,
         "by": expert,
         "checked with": phase.get("validation_command"),
+        "judged by": "; ".join(phase.get("rubric", ())),
         "undone with": phase.get("rollback_command"),
         "if it fails": "all files are put back" if phase.get("rollback") else None,
         "settles the conflicts of": phase.get("settles"),

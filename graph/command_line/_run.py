@@ -1,5 +1,7 @@
-"""``daruma run``, ``chat``, ``resume``, ``answer``, ``demo`` and ``worker``."""
+"""``daruma run``, ``chat``, ``resume``, ``answer``, ``tell``, ``demo`` and ``worker``."""
 
+import asyncio
+import json as json_format
 import logging
 import sys
 from collections.abc import Sequence
@@ -21,10 +23,12 @@ from daruma.graph.command_line._options import (
     Yes,
     checked_thread_name,
     new_thread_name,
+    no_such,
 )
 from daruma.graph.command_line._printable import one_line
 from daruma.state.errors import DarumaError
 from daruma.state.mode import MODES
+from daruma.state.verification import read_rubric
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
@@ -33,6 +37,9 @@ if TYPE_CHECKING:
 
 
 # --- ``daruma run``, ``chat`` and ``resume``: a new task, several, and going on with one.
+
+_LONGEST_PATH = 1000
+"""Characters: systems complain of longer ones."""
 
 
 def run(  # noqa: PLR0913  # each is an option of the command
@@ -57,6 +64,12 @@ def run(  # noqa: PLR0913  # each is an option of the command
         str | None,
         typer.Option(metavar="FILE", help="JSON schema that the answer is to fit; it is printed."),
     ] = None,
+    rubric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE|TEXT", help="What a judge holds the work against; may be repeated."
+        ),
+    ] = None,
     submit: Submit = False,
     yes: Yes = False,
     json: AsJson = False,
@@ -68,7 +81,13 @@ def run(  # noqa: PLR0913  # each is an option of the command
     if not goal.strip():
         raise typer.BadParameter("say what is to be done", param_hint="GOAL")
     name = new_thread_name() if thread is None else checked_thread_name(thread)
-    given = {"messages": [("user", goal)], "mode": mode, "workspace": workspace}
+    given: dict[str, Any] = {
+        "messages": [("user", goal)],
+        "mode": mode,
+        "workspace": workspace,
+    }
+    if rubric:
+        given["rubric"] = _rubric_in(rubric)
     if schema and submit:
         raise typer.BadParameter("a worker knows no schema: leave out --submit")
     form = _schema_in(schema) if schema else None
@@ -90,6 +109,20 @@ def _schema_in(path: str) -> dict[str, Any]:
         return ResponseFormat.of(loads(file.read_text(encoding="utf-8"))).schema
     except (OSError, ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{path}: {error}", param_hint="--schema") from None
+
+
+def _rubric_in(given: Sequence[str]) -> list[str]:
+    """Read the criteria of files, and those that are told in words (VE-11)."""
+    found: list[str] = []
+    for each in given:
+        try:
+            file = len(each) <= _LONGEST_PATH and Path(each).is_file()
+            text = Path(each).read_text(encoding="utf-8") if file else each
+            found += read_rubric(text)
+            read_rubric(found)
+        except (OSError, ValueError) as error:
+            raise typer.BadParameter(f"{each[:100]}: {error}", param_hint="--rubric") from None
+    return found
 
 
 def chat(
@@ -273,6 +306,44 @@ def answer(  # noqa: PLR0913  # each is an option of the command
 
     code = talk.hold(Session(thread, model=model), replying)
     raise typer.Exit(code)
+
+
+# --- ``daruma tell``: saying something to a task that is at work, in whichever process.
+
+
+def tell(
+    thread: ThreadName,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say.")],
+    *,
+    stop: Annotated[
+        bool, typer.Option("--stop", help="Have it stand still before its next request, and ask.")
+    ] = False,
+    goal: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What takes the place of its goal.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Say something to a task that is at work: the model's next request has it."""
+    id_ = asyncio.run(_told(thread, text, stop=stop, goal=goal))
+    said = (
+        "it stands still before its next request, and asks" if stop else "its next request has it"
+    )
+    typer.echo(json_format.dumps({"thread": thread, "id": id_}) if json else f"sent: {said}")
+
+
+async def _told(thread: str, text: str, *, stop: bool, goal: str | None) -> str:
+    from daruma.graph.answers import send
+    from daruma.graph.requests import NoSuchThread
+    from daruma.graph.storage import aopen_postgres
+    from daruma.graph.timeline import read_snapshot
+
+    async with aopen_postgres() as postgres:
+        saver = postgres.checkpointer
+        snapshot = await read_snapshot(saver, thread)
+        try:
+            return await send(saver, thread, snapshot, text, stop=stop, goal=goal)
+        except NoSuchThread:
+            raise await no_such(postgres, thread) from None
 
 
 # --- ``daruma demo``: a shipped scenario on a real repository, without a key or a server.

@@ -11,6 +11,7 @@ import typer
 
 from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._printable import one_line
+from daruma.state.steps import ContextUsage
 
 Cell = str | datetime
 
@@ -31,7 +32,8 @@ class Table:
 
     ``values`` are what programs get, if that is more than the cells; ``nothing`` is said where
     there is no row, ``note`` below the rows. A column ``status`` is coloured.
-    ``cuts`` says that the last cell is cut to its line on a terminal, not broken into lines.
+    ``cuts`` says that the last cell is cut to its line on a terminal, not broken into lines;
+    ``below`` how many of the last cells have lines of their own there, under their row.
     """
 
     columns: tuple[str, ...]
@@ -40,6 +42,7 @@ class Table:
     nothing: str = ""
     note: str = ""
     cuts: bool = False
+    below: int = 0
 
     def show(self, paper: Paper, *, as_json: bool = False, as_tsv: bool = False) -> None:
         """Print it: JSON or tabs where asked for, on a terminal in columns, else by tabs."""
@@ -51,6 +54,8 @@ class Table:
             return
         if not self.rows and not as_tsv:
             paper.put(Line("note", self.nothing))
+        elif paper.terminal and not as_tsv and self.below:
+            self._print_entries(paper)
         elif paper.terminal and not as_tsv:
             self._print_columns(paper)
         else:
@@ -60,6 +65,19 @@ class Table:
                 typer.echo(line, file=paper.console.file)  # Rich would turn tabs into spaces
         if self.note:
             paper.put(Line("note", self.note))
+
+    def _print_entries(self, paper: Paper) -> None:
+        """Print each row on a line of its own, and below it, whole, the cells that are long."""
+        from rich.padding import Padding
+        from rich.text import Text
+
+        now = datetime.now().astimezone()
+        for row in self.rows:
+            cells = [*map(partial(_cell, now), self.columns, row)]
+            cells[0].stylize("bold")
+            paper.console.print(Text("  ").join(cells[: -self.below]))
+            for cell in cells[-self.below :]:
+                paper.console.print(Padding(cell, (0, 0, 0, 2)), overflow="fold")
 
     def _print_columns(self, paper: Paper) -> None:
         """Print a head, and all but the last cell whole; the last takes the room that is left."""
@@ -100,3 +118,23 @@ def render_age(seconds: float) -> str:
         if seconds >= length:
             return f"{int(seconds // length)} {unit} ago"
     return "just now"
+
+
+def context_table(usage: ContextUsage | None) -> Table:
+    """Return what a window is spent on, as a table (CX-08); a chat's ``/context`` shows it too."""
+    if usage is None:
+        nothing = "it is told when a task of its own model has ended"
+        return Table(("part", "tokens", "share"), (), values=None, nothing=nothing)
+    most = usage.limit or usage.tokens
+    sized = sorted(usage.parts.items(), key=lambda each: -each[1])
+    rows = [("all", usage.tokens), *sized]
+    rows += [("left out by compaction", usage.saved)] if usage.saved else []
+    told = f"; {usage.told:,} by its provider, {usage.cached:,} of them kept" if usage.told else ""
+    counted = "by a tokenizer" if usage.exact else "an estimate"
+    of = f" of {usage.limit:,}" if usage.limit else ""
+    return Table(
+        ("part", "tokens", "share"),
+        [(part, f"{size:,}", f"{100 * size / max(1, most):.0f} %") for part, size in rows],
+        values=usage.to_dict(),
+        note=f"{usage.tokens:,}{of} tokens, {counted}{told}",
+    )

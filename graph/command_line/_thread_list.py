@@ -48,14 +48,14 @@ async def list_questions(postgres: Postgres, kind: str | None, older_than: float
     found = await postgres.ainbox(kind=kind, older_than=older_than)
     answers = [_answers(each) for each in found]
     rows = [
-        (each.thread_id, each.kind, each.since, answer[0] if answer else "", each.text)
+        (each.thread_id, each.kind, each.since, each.text, answer[0] if answer else "")
         for each, answer in zip(found, answers, strict=True)
     ]
     values = [
         each.to_dict() | {"answers": answer} for each, answer in zip(found, answers, strict=True)
     ]
-    columns = ("thread", "kind", "since", "answer", "question")
-    return Table(columns, rows, values=values, nothing="nothing waits for a person", cuts=True)
+    columns = ("thread", "kind", "since", "question", "answer")
+    return Table(columns, rows, values=values, nothing="nothing waits for a person", below=2)
 
 
 def _answers(asked: OpenQuestion) -> list[str]:

@@ -166,6 +166,7 @@ def timeline_values(timeline: Timeline) -> dict[str, Any]:
         "usd": timeline.usd,
         "spent": {kind: list(numbers) for kind, numbers in timeline.spent.items()},
         "whole": timeline.whole,
+        **({"todo": [*timeline.todo]} if timeline.todo else {}),
         "moments": [asdict(each) for each in timeline.moments],
         "path": [asdict(each) for each in timeline.path],
     }

@@ -79,6 +79,9 @@ def show(
     tail: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Only the last N things that happened.")
     ] = None,
+    context: Annotated[
+        bool, typer.Option("--context", help="Only what the last task's window is spent on.")
+    ] = False,
     json: AsJson = False,
     html: Annotated[bool, typer.Option("--html", help="Write it as one HTML page.")] = False,
     file: Annotated[
@@ -88,16 +91,22 @@ def show(
 ) -> None:
     """Show what happened on a thread, where it stands, and what it waits for."""
     if html or file:
-        _write_page(thread, file, alone=html and not (follow or json or tail is not None))
+        _write_page(
+            thread, file, alone=html and not (follow or json or context or tail is not None)
+        )
         return
     from rich.console import Console
 
     from daruma.graph.command_line._output import Paper
+    from daruma.graph.command_line._tables import context_table
     from daruma.graph.command_line._thread_story import print_end, print_story
 
     paper = Paper(Console(stderr=follow and json, highlight=False))
     view = asyncio.run(_followed(thread, paper) if follow else _one(thread))
-    if json:
+    if context:
+        result = view.stop.result if view.stop else None
+        context_table(result.context_usage if result else None).show(paper, as_json=json)
+    elif json:
         typer.echo(json_format.dumps(view.to_dict()))
     elif follow:
         print_end(paper, view)

@@ -54,6 +54,10 @@ AGENTS: Final = {"compress": ("compressor", "summarization")}
 """Who asks in a node, and for what, where that is not the agent and its own work (CX-04)."""
 
 
+_CACHE_WRITES: Final = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
+"""Where LangChain puts what a provider has begun to keep; of parts and their sum, one is 0."""
+
+
 def usage_of(message: AIMessage, this: "Pursuit") -> Usage:
     """Read what a call cost out of its answer, for whoever is asked just now.
 
@@ -62,7 +66,9 @@ def usage_of(message: AIMessage, this: "Pursuit") -> Usage:
     agent, task = AGENTS.get(this.node, ("", ""))
     told = sound_usage(message.usage_metadata)
     read, written, estimated = _tokens_of(message, told, this.request)
-    cached = (told.get("input_token_details") or {}).get("cache_read", 0)
+    kept = told.get("input_token_details") or {}
+    cached = min(kept.get("cache_read", 0), read)
+    written_to = sum(kept.get(name, 0) for name in _CACHE_WRITES)
     return Usage(
         role=this.used,
         model=this.model,
@@ -70,7 +76,8 @@ def usage_of(message: AIMessage, this: "Pursuit") -> Usage:
         output_tokens=written,
         agent=agent,
         task=task,
-        cached_tokens=min(cached, read),
+        cached_tokens=cached,
+        cache_write_tokens=min(written_to, read - cached),
         estimated=estimated,
     )
 

@@ -101,7 +101,8 @@ def resolve_model(
 class Models:
     """The models of one graph by role: `auxiliary` for cheap side work, else the main one.
 
-    `main` is a model or a name, `auxiliary` a name; without one the main model does its work too.
+    `main` is a model or a name, `auxiliary` a name; without one the main model does its work too,
+    and so with the judge's.
     Behind each stand the `fallbacks`, in their order: together they are the role's chain. Behind an
     auxiliary model of its own stands nobody: who asks it asks the main model next.
     Nothing is made, and no key is asked for, before a place of a chain is first used.
@@ -180,7 +181,7 @@ class Models:
         chosen = self._chosen(role) if place == 0 else self.chain(role)[place]
         if not isinstance(chosen, str):
             return ("", "main"), chosen
-        by = "fallback" if place else AUXILIARY if role == AUXILIARY else "main"
+        by = "fallback" if place else role if role in (AUXILIARY, "judge") else "main"
         by = "main" if self._options(by) == self.pricing.options.main else by
         return (full_name(chosen, self.aliases), by), chosen
 
@@ -189,12 +190,15 @@ class Models:
         options = self.pricing.options
         if by == "fallback":
             return options.fallback
-        if by != AUXILIARY:
+        if by not in (AUXILIARY, "judge"):
             return options.main
-        own = options.auxiliary
-        if self.auxiliary:
+        own = options.auxiliary if by == AUXILIARY else options.judge
+        if self._named(by):
             return own
         return options.main.model_copy(update={n: getattr(own, n) for n in own.model_fields_set})
+
+    def _named(self, role: str) -> str | None:
+        return {AUXILIARY: self.auxiliary, "judge": self.pricing.judge_model}.get(role)
 
     def _make(self, chosen: BaseChatModel | str, options: ModelOptions) -> BaseChatModel:
         if isinstance(chosen, BaseChatModel):
@@ -209,7 +213,7 @@ class Models:
         return named_by(chosen) or type(chosen).__name__
 
     def _chosen(self, role: str) -> BaseChatModel | str:
-        chosen = self.auxiliary or self.main if role == AUXILIARY else self.main
+        chosen = self._named(role) or self.main
         if chosen is None:
             raise ModelUnavailable(
                 "no model is configured: pass model=..., or set llm.model in daruma.yaml"

@@ -12,12 +12,59 @@ from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.constants import TAG_NOSTREAM
 
-from daruma.graph.models._faults import Fault, ModelUnavailable
+from daruma.graph.models._faults import Fault, ToolsUnavailable
 from daruma.graph.models._scripted import AnsweringModel, with_metadata
 from daruma.tools.calls import OriginalMethods, Tool
 from daruma.tools.context import Sampling
 from daruma.tools.provider_messages import Sendable, sendable
 from daruma.tools.tokens import ESTIMATE, REPLY
+
+# --- Marks behind which a provider keeps a request that begins alike (CX-07).
+
+_MARKS: Final[dict[str, dict[str, Any]]] = {
+    "cache_control": {"cache_control": {"type": "ephemeral"}},
+    "cachePoint": {"cachePoint": {"type": "default"}},
+}
+"""What each interface takes: Anthropic's within a block, Bedrock's as one of its own."""
+_KEEPS_IN_BEDROCK: Final = ("anthropic.", "amazon.nova")
+
+
+def mark_of(model: object) -> str:
+    """Return the mark that a model's provider takes; empty for those that need or know none."""
+    modules = {each.__module__.partition(".")[0] for each in type(model).__mro__}
+    if "langchain_anthropic" in modules:
+        return "cache_control"
+    named = str(getattr(model, "model_id", "")) if "langchain_aws" in modules else ""
+    converse = any(each.__name__ == "ChatBedrockConverse" for each in type(model).__mro__)
+    kept = converse and any(each in named for each in _KEEPS_IN_BEDROCK)
+    return "cachePoint" if kept else ""
+
+
+def with_marks(messages: Sendable, mark: str) -> Sendable:
+    """Return a request with marks behind what the next one begins with, too (CX-07).
+
+    These are the prompt, with the tools before it, the end of the request before this one, which
+    is read, and the end of this one, which the next will read: three of the four that may be.
+    """
+    answers = (n for n in range(len(messages) - 1, 0, -1) if isinstance(messages[n], AIMessage))
+    places = {0, next(answers, 0) - 1, len(messages) - 1} - {-1}
+    marked = {n: _marked(messages[n], mark) for n in places}
+    whole = [marked.get(n, message) for n, message in enumerate(messages)]
+    return Sendable(whole, to_translate=messages.to_translate)
+
+
+def _marked(message: BaseMessage, mark: str) -> BaseMessage:
+    content = message.content
+    texts = [{"type": "text", "text": content}]
+    parts: list[Any] = texts if isinstance(content, str) else [*content]
+    last = parts[-1] if parts else None
+    text = last.get("text") if isinstance(last, dict) and last.get("type") == "text" else None
+    if isinstance(message, AIMessage) or not isinstance(text, str) or not text.strip():
+        return message  # no provider takes a mark on what is empty
+    given = _MARKS[mark]
+    parts = [*parts, given] if mark == "cachePoint" else [*parts[:-1], {**parts[-1], **given}]
+    return message.model_copy(update={"content": parts})
+
 
 # --- Asking a model, or what its ``bind_tools`` made.
 
@@ -106,7 +153,7 @@ class ToolOfferingModel:
         messages: Sequence[BaseMessage],
         metadata: dict[str, Any],
     ) -> AIMessage:
-        """Ask the model once. Raises :class:`ModelUnavailable` for one that takes no tools."""
+        """Ask the model once. Raises :class:`ToolsUnavailable` for one that takes none."""
         bound = self._bound(model, tuple(tools))
         if not _is_plain(bound):
             shown = with_images(model, messages)
@@ -127,7 +174,7 @@ def _binding(model: BaseChatModel, tools: Sequence[Tool]) -> Bound:
     try:
         return model.bind_tools([tool.as_function() for tool in tools])
     except NotImplementedError as error:  # as LangChain's base class has it
-        raise ModelUnavailable(f"{type(model).__name__} takes no tools") from error
+        raise ToolsUnavailable(f"{type(model).__name__} takes no tools") from error
 
 
 def _is_plain(bound: Bound) -> TypeGuard[RunnableBinding[LanguageModelInput, AIMessage]]:
@@ -173,6 +220,9 @@ class Request:
 
     async def _sent(self, model: BaseChatModel, metadata: dict[str, Any]) -> AIMessage:
         messages = sendable(self.messages)
+        if metadata.get("daruma_role") == "main" and messages:  # whose requests grow
+            mark = mark_of(model)
+            messages = with_marks(messages, mark) if mark not in {"", *self.left_out} else messages
         if self.tools:
             return await self.offered.asked(model, self.tools, messages, metadata)
         config = RunnableConfig(metadata=metadata)
@@ -213,5 +263,6 @@ class Request:
         # OpenAI's client sends the limit under its new name.
         words = fault.message.replace("max_completion_tokens", "max_tokens")
         words = re.sub(r"json_?schema|output_(?:config|format)", "response_format", words)
-        refused = frozenset(name for name in self.options() if name in words)
+        known = (*self.options(), *_MARKS.keys() - self.left_out)
+        refused = frozenset(name for name in known if name in words)
         return replace(self, left_out=self.left_out | refused) if refused else self

@@ -27,6 +27,7 @@ from daruma.tools.text import without_keys
 #
 #     ModelError
 #     ├── ModelUnavailable     no model can be made from the configuration
+#     │   ├── ToolsUnavailable  tools can not be offered to the model
 #     │   └── ScriptInvalid    what was given as a script is not one
 #     ├── BrokenAnswer         an answer that can not be read, or that was broken off
 #     └── ScriptedFault        a script's `raise`: stands for any failure of a model
@@ -45,6 +46,10 @@ class ModelError(DarumaError):
 
 class ModelUnavailable(ModelError):
     """Raised when the configuration names no usable model; the message is one line."""
+
+
+class ToolsUnavailable(ModelUnavailable):
+    """Raised when tools can not be offered to a model; without any it can be asked."""
 
 
 class ScriptInvalid(ModelUnavailable):
@@ -184,6 +189,8 @@ def _failure_of(error: Exception, status: int | None, now: float) -> ProviderFai
     headers = next((found for each in _causes(error) if (found := _headers(each))), {})
     if isinstance(error, (BrokenAnswer, JSONDecodeError)) or (status or 300) < 300:
         return ProviderFailure("server", _one_line(error))
+    if isinstance(error, ToolsUnavailable):
+        return ProviderFailure("tools_unsupported", _one_line(error))
     if isinstance(error, RecursionError):  # of a client that reads answers
         return ProviderFailure("server", "the answer is nested too deeply to be read")
     if status is None and body is None and not _is_overflow(error):

@@ -162,6 +162,7 @@ def listed_price(name: str, address: str | None, usage: Usage) -> float | None:
     counted = Counted(
         input_tokens=usage.input_tokens,
         cache_read_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
         output_tokens=usage.output_tokens,
     )
     try:
@@ -223,6 +224,7 @@ def _models(
     named: list[tuple[str, BaseChatModel | str | None, ModelOptions]] = [
         ("", main, options.main),
         ("llm.auxiliary_model", llm.auxiliary_model, options.auxiliary),
+        ("llm.judge_model", llm.judge_model, options.judge),
         *(("llm.fallback_models", name, options.fallback) for name in llm.fallback_models),
     ]
     yield from ((where, model, given) for where, model, given in named if model is not None)

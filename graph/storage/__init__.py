@@ -27,10 +27,12 @@ if TYPE_CHECKING:
         JournalsOfARun,
         Leases,
         athread_held,
+        is_held_here,
         journal_of,
         journals_of,
         outputs_of,
         replies_of,
+        steering_of,
         strict_saver,
         thread_held,
         workspace_files_id,
@@ -53,8 +55,9 @@ else:
             "_journal": "OpenQuestion REVIEWED claim_questions read_inbox settle_question",
             "_leases": "ProcessLife",
             "_ledgers": (
-                "Hold JournalsOfARun Leases athread_held journal_of journals_of outputs_of "
-                "replies_of strict_saver thread_held workspace_files_id workspace_of"
+                "Hold JournalsOfARun Leases athread_held is_held_here journal_of journals_of "
+                "outputs_of replies_of steering_of strict_saver thread_held workspace_files_id "
+                "workspace_of"
             ),
             "_maintenance": "channel_values",
             "_pool": "Connection Pool error_line explain_saver_errors",
@@ -92,6 +95,7 @@ __all__ = [
     "claim_questions",
     "error_line",
     "explain_saver_errors",
+    "is_held_here",
     "is_said",
     "journal_of",
     "journals_of",
@@ -101,6 +105,7 @@ __all__ = [
     "read_inbox",
     "replies_of",
     "settle_question",
+    "steering_of",
     "strict_saver",
     "thread_held",
     "workspace_files_id",

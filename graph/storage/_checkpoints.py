@@ -71,6 +71,7 @@ from daruma.graph.storage._saving import (
     written,
 )
 from daruma.graph.storage._sealing import Sealing
+from daruma.graph.storage._steering import PostgresSteering, told_in
 from daruma.graph.sync import on, run
 from daruma.state.errors import DamagedState, ThreadIdRefused
 from daruma.state.interrupts import kind_of, question_id
@@ -146,6 +147,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         self.apart = APART
         self.hold: Hold | None = None
         self._pending: PendingWrites | None = None
+        self.steering = PostgresSteering(database, sealing)
         self._check: Check | None = None
         self._newest: dict[str, str] = {}
 
@@ -173,6 +175,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         own = copy(self)
         own.hold = hold
         own._pending = PendingWrites(own._write, own.apart)
+        own.steering = PostgresSteering(own.database, own.sealing, hold)
         return own
 
     def going_on_from(self, thread_id: str, checkpoint_id: str) -> Self:
@@ -282,6 +285,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         ends = task_id != _NO_TASK and not _NOT_THE_END & {channel for channel, _ in writes}
         together = ends and task_path.startswith(_OF_A_RUN)
         made = write_rows(place, writes, self.serde, self.sealing, together=together)
+        self.steering.told |= told_in(writes)
         if asked := _asked(place, writes):
             await self.statement(ASK, {**written(made), **asked})
         elif all(channel in WRITES_IDX_MAP for channel, _ in writes):
@@ -342,11 +346,13 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         }
 
         async def save(writes: Sequence[WriteRow]) -> None:
-            given = {**values, **written(writes)}
+            told = [*self.steering.told]
+            given = {**values, **written(writes), "told": told}
             try:
-                await self.statement(SAVE, given)
+                rows = await self.statement(SAVE_AGAIN if told else SAVE, given)
             except UniqueViolation:
-                await self.statement(SAVE_AGAIN, given)
+                rows = await self.statement(SAVE_AGAIN, given)
+            self.steering.stored(told, rows[0])
 
         await (self._pending.stored_with(save) if self._pending else save(()))
         if not place[1]:

@@ -131,7 +131,9 @@ ON CONFLICT (thread_id) DO UPDATE SET
     token = held.token + 1, run = excluded.run, holder = excluded.holder,
     taken_at = now(), expires_at = excluded.expires_at
 WHERE held.expires_at < now() OR held.run = excluded.run OR held.run = %(dead)s
-RETURNING token
+RETURNING token, EXISTS (
+    SELECT FROM daruma_steering AS sent WHERE sent.thread_id = %(thread)s
+) AS steered
 """
 _LOOK: Final = "SELECT run, holder, taken_at FROM daruma_leases WHERE thread_id = %(thread)s"
 _KEEP: Final = """
@@ -271,7 +273,7 @@ class PostgresLeases:
         }
         taken = await self._database.statement(_TAKE, values)
         if taken:
-            return Hold(thread_id, taken[0]["token"], own)
+            return Hold(thread_id, taken[0]["token"], own, taken[0]["steered"])
         held = await self._database.statement(_LOOK, values)
         return _Held(**held[0]) if held else _Held()
 

@@ -1,4 +1,4 @@
-"""Leases, journals, replies and outputs of runs, also in memory, and a run's hold (DU-03)."""
+"""Leases, journals, replies, outputs, steering of runs, also in memory; a run's hold (DU-03)."""
 
 import asyncio
 from collections import defaultdict
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
@@ -18,6 +18,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from daruma.state.errors import ThreadBusy
 from daruma.state.mode import split_prefix
 from daruma.state.serializer import StrictSerializer
+from daruma.state.steering import Steering, SteeringMessage
 from daruma.state.stored import STORED_TYPES
 from daruma.state.text import digest
 from daruma.tools.calls import (
@@ -41,11 +42,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Hold:
-    """A lease that was taken: the thread, the token to write with, and the run that has it."""
+    """A lease that was taken: the thread, the token to write with, and the run that has it.
+
+    ``steered`` says that something waits that a person sent to the thread.
+    """
 
     thread_id: str
     token: int
     run: str
+    steered: bool = False
 
 
 @runtime_checkable
@@ -80,6 +85,10 @@ class ProcessLeases:
                     f"thread {thread_id!r} is being run in this process: wait until that has ended"
                 )
         return hold
+
+    def has(self, thread_id: str) -> bool:
+        """Whether a thread is held."""
+        return thread_id in self._runs
 
     async def atake(self, thread_id: str) -> Hold:
         return self.take(thread_id)
@@ -273,6 +282,44 @@ class ProcessReplies:
             return any(decides(it) for (thread, _), it in self._kept.items() if thread == thread_id)
 
 
+# --- What people send to threads at work, until their histories hold it (FA-14).
+
+MOST_WAITING: Final = 100
+"""Messages to one thread that may wait at once."""
+
+
+@runtime_checkable
+class SteeringQueue(Steering, Protocol):
+    """Where what is sent waits, by thread."""
+
+    async def send(self, thread_id: str, message: SteeringMessage) -> bool:
+        """Keep a message; return False where too many wait."""
+
+
+class ProcessSteering:
+    """What waits within this process, for checkpointers that have no place for it."""
+
+    def __init__(self) -> None:
+        self._waiting = defaultdict[str, list[SteeringMessage]](list)
+
+    def waits(self, thread_id: str) -> bool:
+        return bool(self._waiting.get(thread_id))
+
+    async def read(self, thread_id: str) -> Sequence[SteeringMessage]:
+        return [*self._waiting[thread_id]]
+
+    async def send(self, thread_id: str, message: SteeringMessage) -> bool:
+        if len(self._waiting[thread_id]) >= MOST_WAITING:
+            return False
+        self._waiting[thread_id].append(message)
+        return True
+
+    def forget(self, thread_id: str, ids: Collection[str]) -> None:
+        left = [each for each in self._waiting.pop(thread_id, ()) if each.id not in ids]
+        if left:
+            self._waiting[thread_id] = left
+
+
 # --- What is kept of threads beside a checkpointer: its own place, else one in this process.
 #
 # The latter goes with the object, also into copies of it, so that all graphs over one checkpointer
@@ -281,7 +328,8 @@ class ProcessReplies:
 T = TypeVar("T")
 
 
-def _beside(checkpointer: Any, name: str, form: Any, make: Callable[[], T]) -> T:
+def beside(checkpointer: Any, name: str, form: Any, make: Callable[[], T]) -> T:
+    """Return what a checkpointer has of a name in some form, or else is given to keep."""
     own = getattr(checkpointer, name, None)
     made: T = own if isinstance(own, form) else checkpointer.__dict__.setdefault(name, make())
     return made
@@ -289,24 +337,35 @@ def _beside(checkpointer: Any, name: str, form: Any, make: Callable[[], T]) -> T
 
 def leases_of(checkpointer: Any) -> Leases:
     """Return where a checkpointer's leases are."""
-    return _beside(checkpointer, "leases", Leases, ProcessLeases)
+    return beside(checkpointer, "leases", Leases, ProcessLeases)
+
+
+def is_held_here(checkpointer: Any, thread_id: str) -> bool:
+    """Whether a run of this process has a thread, for checkpointers that have no leases."""
+    leases = leases_of(checkpointer)
+    return isinstance(leases, ProcessLeases) and leases.has(thread_id)
 
 
 def replies_of(checkpointer: Any) -> Replies:
     """Return where a checkpointer's accepted replies are."""
-    return _beside(checkpointer, "replies", Replies, ProcessReplies)
+    return beside(checkpointer, "replies", Replies, ProcessReplies)
 
 
 def outputs_of(checkpointer: Any) -> OutputStore:
     """Return where a checkpointer's large outputs are."""
-    return _beside(checkpointer, "outputs", OutputStore, ProcessOutputs)
+    return beside(checkpointer, "outputs", OutputStore, ProcessOutputs)
+
+
+def steering_of(checkpointer: Any) -> SteeringQueue:
+    """Return where what is sent to a checkpointer's threads waits."""
+    return beside(checkpointer, "steering", SteeringQueue, ProcessSteering)
 
 
 def journals_of(checkpointer: Any) -> Journals:
     """Return where a checkpointer's journals of effects are."""
     if isinstance(checkpointer, Journals):
         return checkpointer
-    return _beside(checkpointer, "journals", Journals, ProcessJournals)
+    return beside(checkpointer, "journals", Journals, ProcessJournals)
 
 
 # --- A checkpointer as the machine reads with it (DU-05).
@@ -323,7 +382,7 @@ def strict_saver(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[
 
         ours: BaseCheckpointSaver[Any] = expecting(refuse_misfits)
         return ours
-    for place_of in (replies_of, outputs_of, leases_of, journals_of):
+    for place_of in (replies_of, outputs_of, leases_of, journals_of, steering_of):
         place_of(checkpointer)  # made before the copy, which shares it
     workspace_files_id(checkpointer, "")
     if type(checkpointer.serde) is not JsonPlusSerializer:

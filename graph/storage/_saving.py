@@ -77,12 +77,16 @@ FROM fence, jsonb_array_elements(%(valued)s) AS row
 """
 
 
-def _saving(write: str = "", value: str = "", checkpoint: str = "") -> str:
-    """Return the three statements as one, with what each does where the row is there."""
+def _saving(write: str = "", value: str = "", checkpoint: str = "", told: str = "") -> str:
+    """Return the three statements as one, with what each does where the row is there.
+
+    Its row says whether something waits that a person sent to the thread (FA-14), beside what
+    ``told`` deletes of it.
+    """
     return f"""
 WITH {FENCE}, written AS (
     {_INSERT_WRITES} {write} RETURNING checkpoint_ns, checkpoint_id, channels
-), valued AS ({_INSERT_BLOBS} {value}), counted AS (
+), valued AS ({_INSERT_BLOBS} {value}), {told} counted AS (
     SELECT channel, count(*) AS n FROM (
         SELECT unnest(channels) AS channel FROM daruma_writes
         WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = %(parent)s
@@ -101,6 +105,10 @@ SELECT %(thread)s::text, %(ns)s::text, %(id)s::text, %(parent)s::text, jsonb_set
 ), %(metadata)s
 FROM fence
 {checkpoint}
+RETURNING EXISTS (
+    SELECT FROM daruma_steering AS sent
+    WHERE sent.thread_id = %(thread)s {"AND sent.id <> ALL (%(told)s::text[])" if told else ""}
+) AS steered
 """  # noqa: S608 - of constants alone
 
 
@@ -116,8 +124,14 @@ SAVE_AGAIN: Final = _saving(
     "ON CONFLICT (thread_id, checkpoint_ns, channel, version) DO NOTHING",
     "ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id) "
     "DO UPDATE SET checkpoint = excluded.checkpoint, metadata = excluded.metadata",
+    """told AS (
+        DELETE FROM daruma_steering WHERE thread_id = %(thread)s AND id = ANY (%(told)s::text[])
+    ),""",
 )
-"""The same where they may be there: what is there stays, but for the checkpoint's own row."""
+"""The same where they may be there: what is there stays, but for the checkpoint's own row.
+
+With it goes what people sent to the thread and the history holds from then on.
+"""
 
 WRITE: Final = f"""
 WITH {FENCE} {_INSERT_WRITES} {_SAME_WRITE} NOTHING

@@ -17,8 +17,8 @@ OF_A_THREAD: Final = ("daruma_replies", "daruma_questions", "daruma_effects", "d
 The lease is not among them: its token must not begin anew.
 """
 
-GOING_WITH_A_THREAD: Final = ("daruma_events",)
-"""Deleted with it too; a copy has none of them: nobody has told it anything."""
+GOING_WITH_A_THREAD: Final = ("daruma_events", "daruma_steering")
+"""Deleted with it too; a copy has none of them: it told nothing, and was told nothing."""
 
 _OTHER: Final = (
     "the database holds what another version of Daruma stored, which this one does not read "
@@ -51,4 +51,5 @@ async def _are_made(connection: AsyncConnection[Any]) -> bool:
     versions = [row["v"] if isinstance(row, dict) else row[0] for row in found]
     if any(each != FORMAT for each in versions):
         raise OtherFormat(_OTHER)
-    return bool(versions)
+    newest = "SELECT FROM pg_class WHERE relname = 'daruma_steering' AND pg_table_is_visible(oid)"
+    return bool(versions) and bool((await connection.execute(newest)).rowcount)

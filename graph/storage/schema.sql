@@ -67,6 +67,17 @@ CREATE TABLE IF NOT EXISTS daruma_questions (
     PRIMARY KEY (thread_id, interrupt_id)
 );
 
+-- What people send to threads at work, in order, until the history holds it.
+
+CREATE TABLE IF NOT EXISTS daruma_steering (
+    thread_id text NOT NULL,
+    id text NOT NULL,
+    number bigint GENERATED ALWAYS AS IDENTITY,
+    kind text NOT NULL,
+    message bytea NOT NULL,
+    PRIMARY KEY (thread_id, id)
+);
+
 -- Leases: one run at a time has a thread. A token only grows: the rows are never deleted.
 
 CREATE TABLE IF NOT EXISTS daruma_leases (

@@ -367,7 +367,7 @@ def what_stays(snapshot: StateSnapshot) -> dict[str, Any]:
 
 def _results(snapshot: StateSnapshot) -> Iterable[AnyMessage]:
     for task in snapshot.tasks:
-        if task.name == "tool" and isinstance(task.result, Mapping):
+        if task.name in ("tool", "look") and isinstance(task.result, Mapping):
             yield from task.result.get("messages", ())
 
 

@@ -10,6 +10,7 @@ from daruma.graph.timeline._moments import (
     call_title,
     render_duration,
     render_duration_if_any,
+    todo_line,
 )
 from daruma.graph.timeline._reading import (
     read_snapshot,
@@ -45,4 +46,5 @@ __all__ = [
     "show_in_notebooks",
     "supersteps_of",
     "timeline_of",
+    "todo_line",
 ]

@@ -12,8 +12,10 @@ from typing import Any, Final, Literal, get_args
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from daruma.state.calls import ALLOWED_BY
+from daruma.state.messages import TODO
 from daruma.state.recovery import Recovered
 from daruma.state.spending import format_amount, usages_of
+from daruma.state.steering import SENT_AT
 from daruma.state.steps import Audit, ContextCost, Grant, Step, StepKind
 from daruma.state.task import Measure, Task
 from daruma.state.text import REFERENCE, hiding_places, spell_character
@@ -71,8 +73,18 @@ def call_title(tool: str, args: Mapping[str, Any]) -> str:
         return f"$ {args.get('command', '')}"
     if tool == "str_replace_editor":
         return f"{args.get('command', 'edit')} {args.get('path', '')}".strip()
+    if tool == TODO and isinstance(args.get("items"), list):
+        return f"todo: {todo_line(args['items'])}"
     values = [_text(value) for value in args.values()]
     return " ".join([tool, *(text for text in values if len(text) <= 80 and "\n" not in text)])
+
+
+def todo_line(items: Sequence[Any]) -> str:
+    """Return how far a list of steps is: ``1 of 3 done, now: Write the test``."""
+    told = [each for each in items if isinstance(each, Mapping)]
+    done = sum(each.get("status") == "done" for each in told)
+    now = [str(each.get("text")) for each in told if each.get("status") == "in_progress"]
+    return f"{done} of {len(told)} done" + (f", now: {', '.join(now)}" if now else "")
 
 
 def arguments_text(args: Mapping[str, Any]) -> str:
@@ -204,6 +216,19 @@ def request_moment(message: AnyMessage, tasks: Mapping[str, Task]) -> Moment:
     )
 
 
+def steering_moment(message: AnyMessage) -> Moment:
+    """Return what a person said to the task at work, when they did."""
+    at = message.additional_kwargs.get(SENT_AT, 0.0)
+    return Moment(
+        kind="note",
+        title=f"a person says: {first_line(message.text)}",
+        detail=message.text,
+        at=at,
+        timed=at > 0,
+        node="main",
+    )
+
+
 def call_moments(message: AIMessage, results: Results) -> Iterator[tuple[Moment, str]]:
     """Yield the calls of an answer, each with its result where there is one, and its tool."""
     broken = (
@@ -253,6 +278,7 @@ def first_line(text: str) -> str:
 
 _NODES: dict[StepKind, str] = {
     "plan": "plan",
+    "look": "plan",
     "think": "main",
     "repair": "repair",
     "verify": "verify",
@@ -265,9 +291,11 @@ _NODES: dict[StepKind, str] = {
     "tool": "tool",
     "pause": "pause",
     "structure": "structure",
+    "judge": "verify",
 }
 _KINDS: dict[StepKind, Kind] = {
     "plan": "plan",
+    "look": "plan",
     "verify": "check",
     "reflect": "reflection",
     "recover": "recovery",
@@ -279,10 +307,12 @@ _KINDS: dict[StepKind, Kind] = {
 _FAILED: dict[StepKind, str] = {
     "think": "no usable answer",
     "plan": "no usable plan",
+    "look": "the model takes no tools to look with",
     "reflect": "no reflection",
     "repair": "nothing repaired",
     "structure": "not in the structure that was asked for",
     "verify": "verification failed",
+    "judge": "no verdict",
 }
 _DONE: dict[StepKind, str] = {
     "repair": "asked to repair calls",
@@ -290,7 +320,9 @@ _DONE: dict[StepKind, str] = {
     "intake": "asked whether the message goes on with what came before",
     "summarise": "history summarised",
     "verify": "verification passed",
+    "judge": "asked the judge",
     "plan": "a plan was made",
+    "look": "looked around",
     "think": "answered",
 }
 
@@ -299,10 +331,14 @@ def message_ids(steps: Sequence[Step]) -> Iterator[str]:
     """Yield for each step the id of the message that it left in the history, if it left one."""
     of_thread, of_task = Counter[str](), Counter[tuple[str, str]]()
     for step in steps:
+        if step.helper:  # its message is in a history of its own
+            yield ""
+            continue
         number, own = of_thread[step.kind], of_task[step.task_id, step.kind]
         numbered = {
             "think": f"answer:{number}",
             "plan": f"plan:{own + 1}",
+            "look": f"look:{own + 1}",
             "verify": f"verification:{number}",
             "reflect": f"reflection:{number}",
             "recover": f"recovery:{own}",

@@ -10,12 +10,13 @@ from daruma.graph.timeline._moments import Kind, Moment, call_title, edit_diff
 from daruma.graph.timeline._walk import Superstep, Walk, Walked, walk_of
 from daruma.state.channels import State
 from daruma.state.failure import Failure
+from daruma.state.interrupts import notes_on_plan
 from daruma.state.outcome import join_paths
 from daruma.state.plan import Phase, Plan
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
 from daruma.state.task import Task
-from daruma.state.verification import Check, Verification
+from daruma.state.verification import Check, Verification, title_of
 
 # --- What is on record of a run: a state, the walk that led to it, and those of team members.
 
@@ -133,8 +134,7 @@ def _told(value: Mapping[str, Any], reply: Any) -> Iterator[Moment]:
         for each in value.get("approvals", ()):
             yield _approval(each, decisions.get(each.get("approval_id")), answered=bool(said))
     elif kind == "spec_review_request":
-        plan = plan_text(value.get("phases", ()))
-        yield _decided("review", "Is this plan right?", plan, said)
+        yield _decided("review", "Is this plan right?", review_text(value), said)
     elif kind == "recovery_request":
         action: Mapping[str, Any] = value.get("action", {})
         about = (str(value.get("failure", "")), str(action.get("reasoning", "")))
@@ -179,6 +179,12 @@ def _decided(kind: Kind, question: str, detail: str, said: Mapping[str, Any]) ->
     )
 
 
+def review_text(value: Mapping[str, Any]) -> str:
+    """Return a plan under review as lines, with what stands beside it."""
+    beside = (f"{label}: {text}" for label, text in notes_on_plan(value).items() if text)
+    return "\n".join((plan_text(value.get("phases", ())), *beside))
+
+
 def plan_text(phases: Sequence[Mapping[str, Any]]) -> str:
     """Return the phases of a plan as lines."""
     lines = []
@@ -219,6 +225,8 @@ def _until(walked: Walked) -> float:
 
 
 def _phases(plan: Plan, standing: dict[str, str], walked: Walked) -> Iterator[Moment]:
+    for phase in plan.before.phases if plan.before else ():  # what is completed stays so
+        standing.setdefault(f"{plan.id}:{phase.id}", phase.status)
     for phase in plan.phases:
         key = f"{plan.id}:{phase.id}"
         before, standing[key] = standing.get(key, "pending"), phase.status
@@ -347,9 +355,10 @@ def check_moments(verification: Verification, at: float) -> Sequence[Moment]:
 
 def _check(check: Check, at: float) -> Moment:
     ended = "timed out" if check.timed_out else f"exit {check.exit_code}"
+    confined = () if check.by_judge else (ended, check.stopped_by, f"sandbox {check.sandbox}")
     return Moment(
         kind="check",
-        title=f"$ {check.command}",
+        title=title_of(check),
         detail=check.note,
         output=check.output,
         at=at,
@@ -357,7 +366,5 @@ def _check(check: Check, at: float) -> Moment:
         seconds=check.seconds,
         ok={"passed": True, "failed": False, "none": None}[check.outcome],
         node="verify",
-        note="; ".join(
-            part for part in (ended, check.stopped_by, f"sandbox {check.sandbox}") if part
-        ),
+        note="; ".join(part for part in confined if part),
     )

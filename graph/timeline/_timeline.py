@@ -32,7 +32,9 @@ from daruma.graph.timeline._moments import (
     render_duration_if_any,
     request_moment,
     results_in,
+    steering_moment,
     step_moment,
+    todo_line,
 )
 from daruma.graph.timeline._record import (
     Record,
@@ -42,15 +44,17 @@ from daruma.graph.timeline._record import (
     plan_title,
     question_moments,
     result_moment,
+    review_text,
     savepoint_moment,
     walk_moments,
 )
 from daruma.graph.timeline._walk import Visit, edges_walked, nodes_walked
-from daruma.state.messages import is_request, reasoning_of
+from daruma.state.messages import is_request, reasoning_of, todo_of
 from daruma.state.plan import Plan
 from daruma.state.result import NOT_CHECKED, TaskResult, headline_of
 from daruma.state.savepoint import Savepoint
 from daruma.state.spending import standing
+from daruma.state.steering import steering_id
 from daruma.state.steps import Step
 
 # --- Messages and steps side by side: each step with the message that it left in the history.
@@ -66,10 +70,11 @@ class SaidAndDone:
         self._tasks = record.tasks
         self._results = results_in(record.state.messages)
         self._steps_at = [each.superstep.at for each in walked]
-        self._tools = [visit for visit in record.walk.path if visit.node == "tool"]
+        self._tools = [visit for visit in record.walk.path if visit.node in ("tool", "look")]
         self._began = [visit.at for visit in self._tools]
-        self._timed = [step for step in record.state.steps if step.kind == "tool"]
-        self._thought = [step.at for step in record.state.steps if step.kind == "think"]
+        own = [step for step in record.state.steps if not step.helper]
+        self._timed = [step for step in own if step.kind == "tool"]
+        self._thought = [step.at for step in own if step.kind == "think"]
 
     def moments(self) -> Iterator[Moment]:
         """Yield them in the order of the record."""
@@ -94,13 +99,15 @@ class SaidAndDone:
             yield request_moment(message, self._tasks)
         elif isinstance(message, AIMessage) and message.tool_calls:
             yield from self._calls(message, Moment(kind="note", title=""))
+        elif steering_id(message):
+            yield steering_moment(message)
         elif not isinstance(message, ToolMessage) and _worth_a_note(message):
             yield Moment(kind="note", title=first_line(message.text), detail=message.text)
 
     def _step(self, step: Step, message: AnyMessage | None = None) -> Iterator[Moment]:
-        if step.kind == "tool" or (step.task_id, step.phase_id) in self._elsewhere:
+        if step.kind == "tool" or (step.task_id, step.helper or step.phase_id) in self._elsewhere:
             return  # a call stands with the answer that asked for it
-        member = self._record.member
+        member = self._record.member or step.helper
         said = message.text if message else ""
         thought = reasoning_of(message) if isinstance(message, AIMessage) else ""
         moment = replace(step_moment(step, said), member=member, reasoning=thought)
@@ -110,7 +117,10 @@ class SaidAndDone:
                 yield replace(each, task=step.task_id, phase=phase, member=member)
         elif step.kind == "plan" and step.ok and (plan := self._during(step.at, "plan")):
             yield replace(
-                moment, title=plan_title(plan), detail=plan_text(plan.to_dict()["phases"])
+                moment,
+                title=plan_title(plan),
+                detail=plan_text(plan.to_dict()["phases"]),
+                note=f"planned anew: {plan.before.why}" if plan.before else moment.note,
             )
         elif isinstance(message, AIMessage):
             asked = replace(moment, title=moment.title if said else asked_for(message))
@@ -129,6 +139,7 @@ class SaidAndDone:
                 task=asked.task,
                 phase=asked.phase,
                 member=asked.member,
+                node="look" if asked.node == "plan" else call.node,
             )
             if call.ok is not None:  # else it has not run: it may wait for a person
                 took = self._took(name, asked.at) or ran
@@ -257,6 +268,7 @@ class Timeline:
     ``spent`` holds, by kind of step, how many the newest task or its phase has spent, and how many
     it may; likewise its tokens, usd and seconds, where they are limited. ``questions`` are open:
     each its ``id`` and ``value``. ``whole`` says that nothing of the path was thinned away.
+    ``todo`` is the model's list of its own steps, each with its ``text`` and ``status``.
     """
 
     thread: str
@@ -276,6 +288,7 @@ class Timeline:
     savepoints: tuple[Savepoint, ...] = ()
     questions: tuple[Mapping[str, Any], ...] = ()
     whole: bool = True
+    todo: tuple[Mapping[str, str], ...] = ()
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -297,7 +310,8 @@ class Timeline:
     def __str__(self) -> str:
         """Return it as text, a line for each moment."""
         head = f"thread {plain_line(self.thread)}: {self.headline}"
-        lines = [head, plain_line(self.goal), *(_text_line(each) for each in self.moments)]
+        steps = f"steps: {plain_line(todo_line(self.todo))}" if self.todo else ""
+        lines = [head, plain_line(self.goal), steps, *(_text_line(each) for each in self.moments)]
         return "\n".join(line for line in lines if line)
 
 
@@ -337,6 +351,7 @@ def timeline_of(
         plan=state.plan,
         result=state.result,
         savepoints=tuple(state.savepoints),
+        todo=tuple({"text": t, "status": s} for t, s in todo_of(state.messages, state.task_id)),
         questions=tuple({"id": each.id, "value": each.value} for each in snapshot.interrupts),
         whole=record.walk.whole,
     )
@@ -380,7 +395,8 @@ def render_card(shown: Timeline | TaskResult | Plan) -> str:
         return str(_template().run_card(shown, _styles(), SHOWN, _TEXT))
     if isinstance(shown, TaskResult):
         return str(_template().result_card(shown, _styles()))
-    text = plan_text([phase.to_dict() for phase in shown.phases])
+    told = shown.to_dict()
+    text = review_text(told | {"why": shown.before.why if shown.before else ""})
     return str(_template().plan_card(text, _styles(), _TEXT * 4))
 
 
@@ -437,6 +453,8 @@ def _facts(timeline: Timeline) -> Iterator[tuple[str, str]]:
         began = datetime.fromtimestamp(timeline.started_at).astimezone()
         yield "began", f"{began:%Y-%m-%d %H:%M:%S %Z}"
         yield "took", render_duration(timeline.updated_at - timeline.started_at)
+    if timeline.todo:
+        yield "steps", todo_line(timeline.todo)
     yield "tokens", f"{timeline.tokens:,}"
     if timeline.usd:
         yield "cost", f"${timeline.usd:.4f}"
@@ -476,7 +494,7 @@ _WAYS = {
 def _about(value: Mapping[str, Any]) -> str:
     """Return what a question is about, as text."""
     if value.get("type") == "spec_review_request":
-        return plan_text(value.get("phases", ()))
+        return review_text(value)
     if value.get("type") == "approval_request":
         return "\n".join(f"{a.get('shown')}\n  {a.get('reason')}" for a in value["approvals"])
     if value.get("type") == "recovery_request":

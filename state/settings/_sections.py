@@ -56,7 +56,7 @@ class Budgets(Spendable):
     preset: Literal["work", "frugal"] = Field(
         default="work",
         description="Defaults of the steps: work is 50, 4, 2 and max_steps 50; frugal is 7, 2, 1 "
-        "and 10, with verification.max_reinjections 0.",
+        "and 10, with look 3, replan 0 and verification.max_reinjections 0.",
     )
     think: int = Field(default=50, ge=1, description="Model calls of a phase, in modes that plan.")
     verify: int = Field(
@@ -69,6 +69,12 @@ class Budgets(Spendable):
     max_steps: int = Field(default=50, ge=1, description="Model calls of a task in react mode.")
     max_steps_per_turn: int | None = Field(
         default=None, ge=1, description="Model calls of any task."
+    )
+    look: int = Field(
+        default=8, ge=0, description="Times that the planner may look around before it plans."
+    )
+    replan: int = Field(
+        default=1, ge=0, description="Times that what is left of a task's plan is planned anew."
     )
     per_phase: Spendable = Field(
         default=Spendable(), description="Tokens, money and time of each phase."
@@ -96,6 +102,13 @@ class Evolution(Section):
     )
     min_confidence: float = Field(
         default=0.5, ge=0, le=1, description="A pitfall that is less sure is marked, not used."
+    )
+    min_similarity: float = Field(
+        default=0.6,
+        ge=0,
+        le=1,
+        description="Where pitfalls are found by meaning: the cosine that a goal has to reach. "
+        "It depends on the embedding model.",
     )
     min_examples: int = Field(
         default=3, ge=1, description="Tasks that have to speak for a change of a prompt."
@@ -257,6 +270,9 @@ class RoleOptions(Section):
         description="Of side tasks: over those of main, where the main model does them.",
     )
     fallback: ModelOptions = Field(default=ModelOptions(), description="Of llm.fallback_models.")
+    judge: ModelOptions = Field(
+        default=ModelOptions(), description="Of the judge: over those of main, where that judges."
+    )
 
 
 class LLM(Section):
@@ -267,6 +283,9 @@ class LLM(Section):
         description="Main model, e.g. openai:NAME, anthropic:NAME, ollama:NAME or scripted:FILE.",
     )
     auxiliary_model: str | None = Field(default=None, description="Cheaper model for side tasks.")
+    judge_model: str | None = Field(
+        default=None, description="Judges work by a rubric; null: the main model."
+    )
     fallback_models: tuple[Filled, ...] = Field(
         default=(), description="Tried when the main model fails."
     )
@@ -358,6 +377,10 @@ class Team(Section):
         description="Folders with templates of one's own, NAME.yaml; they go before built-in ones.",
     )
     max_parallel: int = Field(default=4, ge=1, description="Members that work at the same time.")
+    delegate: bool = Field(
+        default=False,
+        description="Offer the tool `delegate`, which has helpers carry out parts of the work.",
+    )
 
 
 # --- Telling somebody that a thread begins to wait.

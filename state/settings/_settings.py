@@ -24,6 +24,7 @@ from daruma.state.settings._sections import (
 from daruma.state.settings._sources import merge_settings, sources
 from daruma.state.settings._tools import Tools
 from daruma.state.settings._trust import refuse_untrusted
+from daruma.state.verification import Rubric
 
 PRESETS: Final[dict[str, dict[tuple[str, str], int]]] = {
     "work": {},
@@ -32,6 +33,8 @@ PRESETS: Final[dict[str, dict[tuple[str, str], int]]] = {
         ("budgets", "verify"): 2,
         ("budgets", "reflect"): 1,
         ("budgets", "max_steps"): 10,
+        ("budgets", "look"): 3,
+        ("budgets", "replan"): 0,
         ("verification", "max_reinjections"): 0,
     },
 }
@@ -51,6 +54,10 @@ class VerificationSettings(Section):
     )
     commands: tuple[Filled, ...] = Field(
         default=(), description="Run in addition to what is recognised."
+    )
+    rubric: Rubric = Field(
+        default=(),
+        description="Criteria that a judge holds the work against, where no command can tell.",
     )
     max_reinjections: int = Field(
         default=1, ge=0, description="Red results that go back before any is reflected on."

@@ -23,6 +23,7 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "mode": FREE,
     "llm.model": TRUST,
     "llm.auxiliary_model": TRUST,
+    "llm.judge_model": TRUST,
     "llm.fallback_models": TRUST,
     "llm.embedding_model": TRUST,
     "llm.model_aliases": TRUST,
@@ -30,7 +31,7 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "llm.context_window_tokens": LOWER,
     **{
         f"llm.options.{role}.{name}": rule
-        for role in ("main", "auxiliary", "fallback")
+        for role in ("main", "auxiliary", "fallback", "judge")
         for name, rule in {
             "temperature": FREE,
             "effort": TRUST,  # it costs
@@ -62,6 +63,8 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "budgets.reflect": LOWER,
     "budgets.max_steps": LOWER,
     "budgets.max_steps_per_turn": LOWER,
+    "budgets.look": LOWER,
+    "budgets.replan": LOWER,
     "budgets.tokens": LOWER,
     "budgets.usd": LOWER,
     "budgets.seconds": LOWER,
@@ -71,6 +74,7 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "budgets.when_spent": ("ask", "stop"),
     "verification.enabled": (False, "auto", True),
     "verification.commands": TRUST,
+    "verification.rubric": TRUST,  # it costs, and makes work count as checked
     "verification.max_reinjections": LOWER,
     "verification.timeout": LOWER,
     "rollback.default_timeout": LOWER,
@@ -82,6 +86,7 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "team.template": FREE,
     "team.folders": TRUST,
     "team.max_parallel": LOWER,
+    "team.delegate": (True, False),
     "tools.normalize_names": TRUST,
     "tools.name_aliases": TRUST,
     "tools.name_repair_attempts": LOWER,
@@ -123,6 +128,7 @@ STRICTNESS: Final[Mapping[str, str | tuple[object, ...]]] = {
     "evolution.observe_only": (False, True),
     "evolution.success_sample_rate": LOWER,
     "evolution.min_confidence": HIGHER,
+    "evolution.min_similarity": HIGHER,
     "evolution.min_examples": HIGHER,
     "evolution.max_concurrent": LOWER,
     "evolution.auxiliary": (True, False),

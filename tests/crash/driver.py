@@ -21,6 +21,7 @@ from langgraph.types import Command
 from tests.crash.scenes import (
     NEVER,
     SCENES,
+    Scene,
     graph_over,
     payments,
     reply_to,
@@ -87,13 +88,14 @@ async def run_to_the_end(graph: Any, folder: Path, config: Any) -> tuple[Any, in
     Returns its last state, and how many calls a person was asked about whose outcome was unknown.
     """
     doubts = 0
-    mode = SCENES[folder.name.rstrip("~-0123456789")].mode
+    mode = scene_of(folder).mode
     request = {"messages": [("user", "Mend it")], "mode": mode, "workspace": str(folder)}
     while True:
         state = await graph.aget_state(config)
         if state.created_at is None:
             await graph.ainvoke(request, config)
         elif state.interrupts:
+            await say(graph, folder, config, state)
             replies = {each.id: reply_to(each.value, folder) for each in state.interrupts}
             doubts += sum(each.get("answer") in DOUBTS for each in replies.values())
             try:
@@ -104,6 +106,21 @@ async def run_to_the_end(graph: Any, folder: Path, config: Any) -> tuple[Any, in
             await graph.ainvoke(None, config)
         else:
             return state, doubts
+
+
+async def say(graph: Any, folder: Path, config: Any, state: Any) -> None:
+    """Say to the thread what the scene has for its question, unless an earlier life did."""
+    for asked in state.interrupts:
+        for text, more in scene_of(folder).said.get(asked.value["type"], ()):
+            waiting = await graph.checkpointer.steering.read(folder.name)
+            told = [*(m.text for m in state.values["messages"]), *(each.text for each in waiting)]
+            if not any(each.startswith(text) for each in told):
+                await graph.asteer(config, text, **more)
+
+
+def scene_of(folder: Path) -> Scene:
+    """The scene that a folder is named after."""
+    return SCENES[folder.name.rstrip("~-0123456789")]
 
 
 async def live(url: str, scene: str, folder: Path, point: int) -> None:

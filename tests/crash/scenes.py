@@ -3,7 +3,8 @@
 import os
 import re
 import signal
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,72 @@ CROWDED: dict[str, Any] = {
 }
 """Outputs that are more than the context has room for."""
 
+DELEGATED: dict[str, Any] = {
+    "main": [
+        {
+            "calls": [
+                {"name": "delegate", "args": {"task": "Look around."}, "id": "look"},
+                {"name": "delegate", "args": {"task": "Count.", "write": True}, "id": "count"},
+                {"name": "delegate", "args": {"task": "Mend it.", "write": True}, "id": "mend"},
+                {"name": "run_command", "args": COUNTING, "id": "first"},
+            ]
+        },
+        {"calls": [{"name": "run_command", "args": COUNTING, "id": "last"}]},
+        {"say": "All counted."},
+    ],
+    "main@look": [{"calls": [VIEW, LOOK]}, {"say": "There is an a."}],
+    "main@count": [
+        {"calls": [{"name": "run_command", "args": COUNTING}]},
+        {"calls": [{"name": "pay", "args": {"amount": 5}}]},
+        writing("right"),
+        {"say": "Counted, and paid for."},
+    ],
+    "main@mend": [writing("wrong"), {"say": "Mended."}],
+}
+"""Three helpers at once: one that reads, one that adds to files and pays, one that conflicts."""
+
+STEPS = {"items": [{"text": "count", "status": "in_progress"}, {"text": "say so"}]}
+REPLANNED: dict[str, Any] = {
+    "plan": [
+        {"calls": [VIEW, LOOK]},
+        {
+            "json": {
+                "phases": [
+                    {"id": "a"},
+                    {"id": "b", "depends_on": ["a"], "rollback": "snapshot"},
+                    {"id": "c"},
+                ]
+            }
+        },
+        {"calls": [LOOK]},
+        {"json": {"phases": [{"id": "b", "depends_on": ["a"]}]}},
+    ],
+    "main": [
+        writing("right"),
+        {"say": "It is right."},
+        {"calls": [{"name": "todo", "args": STEPS}, {"name": "run_command", "args": COUNTING}]},
+        {"calls": [{"name": "revise_plan", "args": {"why": "There are two."}}]},
+        {"calls": [{"name": "run_command", "args": COUNTING}]},
+        {"say": "Counted."},
+    ],
+}
+"""The planner looks, a phase contradicts the plan and is rolled back, and the rest is made anew."""
+
+
+def judging(quote: str) -> dict[str, Any]:
+    """A verdict on the one criterion; it is met where there is a quote."""
+    said = {"criterion": 1, "why": "as quoted", "evidence": quote, "met": bool(quote)}
+    return {"json": {"verdicts": [said]}}
+
+
+JUDGED: dict[str, Any] = {
+    "plan": [{"json": {"phases": [{"title": "Mend", "rubric": ["says right"]}]}}],
+    "main": [writing("wrong"), {"say": "Done."}, writing("right"), {"say": "It is right."}],
+    "judge": [{"say": "A fine text!"}, judging(""), judging("It is right.")],
+    "reflect": [{"say": "It has to be right."}],
+}
+"""A judge who rambles, finds a fault, and finds none."""
+
 
 USED = {"usage": {"input": 100, "output": 10}}
 SPENT: dict[str, Any] = {
@@ -212,6 +279,24 @@ SPENT: dict[str, Any] = {
     "structure": [{"say": "Twelve.", **USED}, {"json": {"sum": "12"}, **USED}],
 }
 """More is granted when the budget of tokens is spent; the answer is asked for in a form."""
+
+STEERED: dict[str, Any] = {
+    "plan": [{"json": {"phases": [{"title": "Mend"}, {"title": "Look again"}]}}],
+    "main": [
+        {"calls": [{"name": "transfer", "args": {"amount": 5}}, LOOK]},
+        writing("wrong"),
+        {"calls": [{"name": "pay", "args": {"amount": 7}}]},
+        writing("right"),
+        {"say": "Done."},
+        {"say": "It is right."},
+    ],
+}
+SAID: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
+    "spec_review_request": (("Look first.", {}), ("Then wait.", {"stop": True})),
+    "question": (("It has to be right.", {"goal": "Make it right"}), ("Hurry.", {})),
+    "approval_request": (("Pay no more.", {}),),
+}
+"""What a person says while the thread waits with each of these questions, before they reply."""
 
 SUM: dict[str, Any] = {
     "type": "object",
@@ -233,6 +318,9 @@ class Scene:
     window: int | None = None
     tokens: int | None = None
     form: dict[str, Any] | None = None
+    replan: int = 0
+    delegate: bool = False
+    said: Mapping[str, tuple[tuple[str, dict[str, Any]], ...]] = field(default_factory=dict)
 
 
 _GAVE_UP = ("gave_up_after_reflections", "verification_failed")
@@ -247,9 +335,15 @@ SCENES = {
     "held": Scene(HELD, (*_GAVE_UP, "right")),
     "asked": Scene(ASKED, ("completed", None, "a"), check=None),
     "spent": Scene(SPENT, ("completed", None, "a"), check=None, tokens=150, form=SUM),
+    "steered": Scene(STEERED, ("completed", None, "right"), said=SAID),
     "remembered": Scene(REMEMBERED, ("completed", None, "a"), check=None, mode="react"),
     "crowded": Scene(CROWDED, ("completed", None, "right"), check=None, mode="react", window=3300),
+    "replanned": Scene(REPLANNED, ("completed", None, "right"), replan=1),
+    "judged": Scene(JUDGED, ("completed", None, "right"), check=None),
     "team": Scene(TEAM, ("completed", None, "rightb"), check=None, mode="team_collab"),
+    "delegated": Scene(
+        DELEGATED, ("completed", None, "right"), check=None, mode="react", delegate=True
+    ),
 }
 """Together they pass through every node."""
 
@@ -287,7 +381,9 @@ def graph_over(pg: Postgres, name: str, folder: Path, point: int) -> Any:
         "tools": {"policy": {"run_command": scene.policy, "pay": "confirm"}},
         "fallback_chain": {"recovery": {"wait_seconds": 0}},
         "llm": {"context_window_tokens": scene.window},
-        "budgets": {"tokens": scene.tokens, "preset": "frugal"},
+        "budgets": {"tokens": scene.tokens, "preset": "frugal", "replan": scene.replan}
+        | ({"max_steps": 30} if scene.delegate else {}),
+        "team": {"delegate": scene.delegate},
         "evolution": {"enabled": False},  # it writes beside the run, and would blur the points
     }
     model = ScriptedChatModel(script=scene.script)

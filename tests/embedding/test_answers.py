@@ -62,6 +62,26 @@ def test_a_page_of_another_origin_starts_nothing(servers: tuple[Server, Server])
     assert listed.status_code == 404
 
 
+def test_it_speaks_to_the_task_at_work(servers: tuple[Server, Server], tmp_path: Path) -> None:
+    """FA-14: through any of the processes; what is said is heard of, and is on record."""
+    (tmp_path / "work").mkdir()
+    said = "/threads/steered/messages"
+    with httpx.Client(base_url=servers[0].url, timeout=30) as client:
+        unknown = client.post(said, json={"text": "Hello"})
+        task = TASK | {"workspace": str(tmp_path / "work")}
+        (question,) = streamed(client, "/threads/steered/runs", task)[-1]["questions"]
+        told = httpx.post(f"{servers[1].url}{said}", json={"text": "Mind the gap."})
+        empty = client.post(said, json={"text": " "})
+        confirm = {question["id"]: {"decision": "confirm"}}
+        events = streamed(client, "/threads/steered/answers", confirm)
+        shown = client.get("/threads/steered").json()
+
+    assert [each.status_code for each in (unknown, told, empty)] == [404, 202, 422]
+    heard = [each for each in events if each["type"] == "message_received"]
+    assert [(each["id"], each["text"]) for each in heard] == [(told.json(), "Mind the gap.")]
+    assert "a person says: Mind the gap." in str(shown)
+
+
 def test_it_answers_as_a_person_would_expect(
     servers: tuple[Server, Server], tmp_path: Path
 ) -> None:

@@ -173,6 +173,7 @@ def test_the_input_is_what_a_request_may_say() -> None:
         "messages",
         "mode",
         "workspace",
+        "rubric",
         "continuity",
     }
     assert set(graph.invoke({"messages": "hi"})) <= {"messages", "plan", "result"}
@@ -233,6 +234,21 @@ async def test_a_tools_bug_answers_its_call() -> None:
     (message,) = update["messages"]
     assert (message.tool_call_id, message.status) == ("c1", "error")
     assert message.text == "Error: ZeroDivisionError: planted"
+
+
+async def test_a_bug_in_merge_closes_the_calls_of_helpers() -> None:
+    """PL-04, PL-08: they were told as begun; which of them was in the way nobody knows."""
+    told: list[dict[str, Any]] = []
+    raised = NodeError(node="merge", error=BUG)
+    runtime: Runtime[Settings] = Runtime(stream_writer=told.append)
+    calls = tuple(a_call(id_, delegated=True) for id_ in ("a", "b"))
+
+    await error_handler(Settings())(a_state(calls=calls), raised, runtime, {})
+
+    assert [(each["type"], each["call_id"], each["ok"]) for each in told] == [
+        ("tool_completed", "a", False),
+        ("tool_completed", "b", False),
+    ]
 
 
 async def test_a_bug_in_emergency_still_has_an_error() -> None:

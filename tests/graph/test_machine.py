@@ -36,10 +36,12 @@ from daruma.state.spending import AGAIN, spent_by_task
 NAMES = {
     "intake",
     "plan",
+    "look",
     "spec_review",
     "begin",
     "member",
     "merge",
+    "delegate",
     "main",
     "compress",
     "repair",

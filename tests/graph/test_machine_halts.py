@@ -7,9 +7,9 @@ what asks a person or runs a command is put in here, in the forms that the real 
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -48,13 +48,15 @@ from daruma.state.recovery import Strategy
 from daruma.state.savepoint import append_savepoints
 from daruma.state.settings import Settings
 from daruma.state.spending import AGAIN, STOP, allowed_amounts, assignments, spent_by_task
+from daruma.state.steering import SteeringMessage
 from daruma.state.steps import append_steps
 from daruma.state.usage import Usage
 from daruma.tools.calls import tool_result, void_approval
 from daruma.tools.calls._approvals import MAX_VOIDED, endless_changes
-from daruma.tools.context import Answer, Context
+from daruma.tools.context import Answer, Context, receive_before_end
 from daruma.tools.recovery import apply_reply, question_of
 from daruma.tools.sandbox import open_best
+from daruma.tools.team import settings_of
 
 
 @tool
@@ -64,6 +66,15 @@ def whisper(text: str) -> str:
 
 
 whisper.metadata = {"daruma": {"ask_for": {"text": "What should I whisper?"}}}
+
+
+@tool
+def peek(text: str) -> str:
+    """Look at it."""
+    return text
+
+
+peek.metadata = {"daruma": {"effect": "none"}}
 
 Table = Mapping[str, tuple[Router, dict[str, Target]]]
 PLANS: dict[str, list[dict[str, Any]]] = {
@@ -101,8 +112,9 @@ PERSON: dict[str, dict[str, str]] = {
     "denies": {"decision": "deny"},
     "answers": {"decision": "instruct", "text": "Go on."},
 }
+T = TypeVar("T")
 ANSWER = {"answer": "Go on."}
-CALLING = ("loops", "works", "polls", "unknown", "misfits", "lacks")
+CALLING = ("loops", "works", "polls", "unknown", "misfits", "lacks", "contradicts")
 """A model that makes the same calls for ever, others each time, the same with other results; and
 calls that can not run, or lack what a person has to say."""
 REFUSED = '{"phases": [{"id": "a", "depends_on": ["a"]}]}'
@@ -138,6 +150,27 @@ class World:
     long: int = 0
     grants: int = 0
     granted: str = AGAIN
+    looks: int = 0
+    says: str = ""
+
+
+class Talkative:
+    """Says something whenever anybody listens; a team is told nothing."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._said = 0
+
+    def waits(self, _: str) -> bool:
+        return bool(self._world.says) and self._world.mode != "team_collab"
+
+    async def read(self, _: str) -> list[SteeringMessage]:
+        self._said += 1
+        stop = self._world.says == "stop"
+        return [SteeringMessage(id=f"{self._said:032x}", text="More.", at=0.0, stop=stop)]
+
+    def forget(self, _: str, ids: Collection[str]) -> None:
+        assert not ids
 
 
 class Walker:
@@ -150,10 +183,11 @@ class Walker:
         self.context = Context(
             settings=given_settings,
             ask=self.ask,
-            tools=a_registry([shout, whisper]),
+            tools=a_registry([shout, whisper, peek]),
             open_sandbox=open_best,
             now=lambda: 0.0,
             sleep=at_once,
+            steering=Talkative(world),
         )
         self.path: list[str] = []
 
@@ -195,9 +229,11 @@ class Walker:
     def bound(self) -> int:
         """How many nodes a task can pass: each model call leads to so many of them at most."""
         budgets, recoveries = self.settings.budgets, self.settings.fallback_chain.recovery
-        plans = (self.world.rejections + 1) * MAX_FAILED_PLANS + recoveries.max_retries + 1
+        made = self.world.rejections + 1 + budgets.replan
+        plans = made * (MAX_FAILED_PLANS + budgets.look) + recoveries.max_retries + 1
         think = max(budgets.think, budgets.max_steps)
-        phases = len(PLANS.get(self.world.plan, ())) if self.world.mode in KEEP_WORKING else 1
+        phases = len(PLANS.get(self.world.plan, ())) * (1 + budgets.replan)
+        phases = phases if self.world.mode in KEEP_WORKING else 1
         tools = self.settings.tools
         each = 6 + tools.name_repair_attempts + tools.call_repair_attempts
         each += 3 * MAX_VOIDED if self.world.gate == "approves what changes" else 0
@@ -224,7 +260,7 @@ class Walker:
         looks = at in {"intake", "plan"} and self.world.mode == "team_collab"
         return driven(function_of(at)(state, self.context), looks=looks)
 
-    async def ask(self, node: str, *_: Any, **__: Any) -> Answer:
+    async def ask(self, node: str, *_: Any, **options: Any) -> Answer:
         world = self.world
         said = {
             "plan": world.plan,
@@ -236,6 +272,9 @@ class Walker:
         }[node]
         if said == "fails":
             raise ModelFailed(self.words(), too_long=TooLong() if world.too_long else None)
+        looks = self.path.count("plan") <= world.looks and options.get("tools")
+        if node == "plan" and (said == "looks" or looks):
+            said = "peeks"
         message = spoken(said, self.number if said == "works" else "x")
         return Answer(message=message, usage=Usage(role="main", model="stub", input_tokens=10))
 
@@ -255,7 +294,8 @@ class Walker:
 
     def member(self, assignment: Any) -> Report:
         """The member's own walk, from a phase that was begun for it."""
-        inner = Walker(replace(self.world, mode="team_collab"), self.settings, of_a_member())
+        given = settings_of(None, self.settings)
+        inner = Walker(replace(self.world, mode="team_collab"), given, of_a_member())
         start = build_member_state(assignment, None, None)
         ended = inner.walked(start, MEMBER_ENTRY)
         closed = ended.plan.phase(assignment.phase.id) if ended.plan else None
@@ -274,7 +314,8 @@ class Walker:
             return {"plan": replace(state.plan, parked=True)}
         if self.path.count("spec_review") > self.world.rejections:
             return {"plan": replace(state.plan, parked=False) if state.plan else None}
-        return {"plan": None, "messages": [HumanMessage("Plan anew.")]}
+        before = state.plan.before if state.plan else None
+        return {"plan": before, "messages": [HumanMessage("Plan anew.")]}
 
     def gate(self, state: State) -> Update:
         waiting, over = with_status(state.calls, "awaiting"), endless_changes(state.calls)
@@ -311,6 +352,8 @@ class Walker:
         return driven(apply_reply(state, read_reply(question, reply), self.context))
 
     def verify(self, state: State) -> Update:
+        if told := driven(receive_before_end(state, self.context)):
+            return told
         step = record_step(state, "verify", at=0.0, ok=self.world.verify == "green")
         if self.world.verify == "fails":
             failure = a_failure("workspace_conflict", "verify", self.words())
@@ -326,11 +369,22 @@ class Walker:
 
 
 def spoken(said: str, text: str = "x") -> AIMessage:
+    if said == "peeks":
+        return calling("peek", "shout", text=text)
+    if said == "contradicts":
+        return calling("revise_plan", why="It is not so.")
+    return answered(said, text)
+
+
+def answered(said: str, text: str) -> AIMessage:
     if said in PLANS:
         return AIMessage(str({"phases": PLANS[said]}).replace("'", '"'))
     if said in CALLING:
         name = {"unknown": "nope", "lacks": "whisper"}.get(said, "shout")
         return calling(name, name, **({} if said in {"misfits", "lacks"} else {"text": text}))
+    if said == "delegates":
+        asked = [{"name": "delegate", "args": {"task": text}, "id": id_} for id_ in ("c1", "c2")]
+        return AIMessage("", tool_calls=asked)
     if said in ACTIONS:
         return AIMessage(json.dumps(ACTIONS[said]))
     if said in REPAIRS:
@@ -350,14 +404,14 @@ def _runner() -> Iterator[None]:
     RUNNER.close()
 
 
-def driven(coroutine: Coroutine[Any, Any, Update], *, looks: bool = False) -> Update:
+def driven(coroutine: Coroutine[Any, Any, T], *, looks: bool = False) -> T:
     """Run a node to its end; without an event loop, unless it ``looks`` at files."""
     if looks:
         return RUNNER.run(coroutine)
     try:
         coroutine.send(None)
     except StopIteration as end:
-        update: Update = end.value
+        update: T = end.value
         return update
     raise AssertionError("the node waits for something")
 
@@ -381,8 +435,9 @@ def applied(state: State, update: Update) -> State:
 WORLDS = st.builds(
     World,
     mode=st.sampled_from(MODES),
-    plan=st.sampled_from([*PLANS, "refused", "fails"]),
-    main=st.sampled_from(["answers", *CALLING, "blank", "fails"]),
+    plan=st.sampled_from([*PLANS, "refused", "fails", "looks"]),
+    looks=st.integers(0, 5),
+    main=st.sampled_from(["answers", *CALLING, "delegates", "blank", "fails"]),
     repair=st.sampled_from([*REPAIRS, "blank", "fails"]),
     recovery=st.sampled_from([*ACTIONS, "blank", "fails"]),
     consult=st.sampled_from(list(PERSON)),
@@ -399,6 +454,7 @@ WORLDS = st.builds(
     long=st.sampled_from([0, 0, 200, 3000]),
     grants=st.integers(0, 3),
     granted=st.sampled_from([AGAIN, "tokens 25", STOP]),
+    says=st.sampled_from(["", "", "more", "stop"]),
 )
 
 
@@ -421,6 +477,8 @@ SETTINGS = (
                     "max_steps": st.integers(1, 10),
                     "verify": st.integers(0, 3),
                     "reflect": st.integers(0, 2),
+                    "look": st.integers(0, 3),
+                    "replan": st.integers(0, 2),
                     "max_steps_per_turn": st.none() | st.integers(1, 8),
                     "tokens": st.none() | st.integers(1, 90),
                     "per_phase": st.fixed_dictionaries({"tokens": st.none() | st.integers(1, 60)}),
@@ -442,6 +500,7 @@ SETTINGS = (
                 }
             ),
             "spec_review": st.fixed_dictionaries({"enabled": st.booleans()}),
+            "team": st.just({"delegate": True}),
             "tools": st.fixed_dictionaries(
                 {
                     "policy": st.sampled_from([{}, {"shout": "confirm"}]),
@@ -467,7 +526,8 @@ def test_every_walk_ends_with_a_result(world: World, given_settings: Settings) -
     assert illegal(state.messages) == []
     assert state.task is not None
     assert is_within_its_quotas(state, given_settings)
-    assert is_within_its_tokens(state, given_settings, calls=4 if state.plan else 1)
+    at_once = 2 if world.main == "delegates" else 1
+    assert is_within_its_tokens(state, given_settings, calls=4 if state.plan else at_once)
 
 
 def is_within_its_quotas(state: State, given_settings: Settings) -> bool:
@@ -527,12 +587,43 @@ def test_walks_lead_through_compactions(world: World, window: int | None, times:
     assert len(state.result.context_cost) == walker.path.count("compress")
 
 
+@pytest.mark.parametrize(("replan", "plans"), [(0, 4), (1, 8), (2, 12)])
+@pytest.mark.parametrize("mode", ["plan_exec", "team_collab"])
+def test_walks_lead_through_looks_and_new_plans(mode: Mode, replan: int, plans: int) -> None:
+    """PL-01a, PL-01b: each plan is looked for three times; a contradicted one is made anew."""
+    given_settings = Settings.model_validate(
+        {"budgets": {"look": 3, "replan": replan}, "spec_review": {"enabled": False}}
+    )
+    walker = Walker(World(mode=mode, main="contradicts", looks=99), given_settings)
+
+    state = walker.walk()
+
+    assert state.result is not None
+    assert (state.result.status, walker.path.count("plan")) == ("failed", plans)
+    assert [len(state.result.replaced), state.result.budgets["look"]] == [replan, plans * 3 // 4]
+
+
+@pytest.mark.parametrize("mode", ["react", "plan_exec"])
+def test_walks_lead_through_helpers(mode: Mode) -> None:
+    """PL-08: the property above has them; a loop of helpers is one like any other."""
+    walker = Walker(
+        World(mode=mode, main="delegates"), Settings.model_validate({"team": {"delegate": True}})
+    )
+
+    state = walker.walk()
+
+    assert walker.path.count("delegate") == walker.path.count("merge") > 1
+    assert {step.helper for step in state.steps} == {"", "c1", "c2"}
+
+
 @pytest.mark.parametrize(
     ("broken", "outcome", "world"),
     [
         ("main", "answered", World(main="unknown")),
         ("recovery", "retried", World(main="fails")),
         ("plan", "unusable", World(mode="plan_exec", plan="refused")),
+        ("plan", "looked", World(mode="plan_exec", plan="looks")),
+        ("settle", "replan", World(mode="plan_exec", main="contradicts")),
         ("gate", "gated", World(main="works", gate="approves one")),
     ],
 )

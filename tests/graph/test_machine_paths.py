@@ -125,7 +125,8 @@ PATHS = {
         "max_steps_exceeded",
         {"plan": [phases("one")], "main": [calls("shout")]},
         {"mode": "plan_exec"},
-        settings=UNREVIEWED | {"budgets": {"think": 1}, "verification": {"commands": ["true"]}},
+        settings=UNREVIEWED
+        | {"budgets": {"think": 1, "replan": 0}, "verification": {"commands": ["true"]}},
         output="Stopped: exceeded budgets.think (1).",
     ),
     "a loop in the last step is a failure": Scenario(
@@ -133,7 +134,8 @@ PATHS = {
         "failed",
         {"plan": [phases("one")], "main": [calls("shout")] * 4},
         {"mode": "plan_exec"},
-        settings=UNREVIEWED | {"budgets": {"think": 4}, "verification": {"commands": ["true"]}},
+        settings=UNREVIEWED
+        | {"budgets": {"think": 4, "replan": 0}, "verification": {"commands": ["true"]}},
         output="shout, 3 times with the same results",
     ),
     "a loop in the last step, with nothing to verify": Scenario(
@@ -157,7 +159,7 @@ PATHS = {
         "gave_up_after_reflections",
         {"plan": [phases("one")], "main": [say()] * 3, "reflect": [say("Hm.")]},
         {"mode": "plan_exec"},
-        settings=RED | {"budgets": {"reflect": 1}},
+        settings=RED | {"budgets": {"reflect": 1, "replan": 0}},
     ),
     "a reflection that fails": Scenario(
         "intake plan begin main verify reflect main tool main verify settle finish",
@@ -171,7 +173,7 @@ PATHS = {
         "failed",
         {"plan": [phases("one")], "main": [say(), say()]},
         {"mode": "plan_exec"},
-        settings=RED | {"budgets": {"reflect": 0}},
+        settings=RED | {"budgets": {"reflect": 0, "replan": 0}},
     ),
     "a plan rejected and made anew": Scenario(
         "intake plan | spec_review plan | spec_review begin main verify settle finish",

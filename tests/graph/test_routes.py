@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from tests.parts import (
     GREEN,
     RED,
@@ -21,10 +21,13 @@ from tests.parts import (
 
 from daruma.graph import routes
 from daruma.graph.machine import TABLE
+from daruma.state import budget
+from daruma.state.calls import set_status
 from daruma.state.recovery import RecoveryAction
 from daruma.state.result import Structured
 from daruma.state.steps import Compaction, Crowded, Grant, Overrun, Paying
 from daruma.state.task import Amounts
+from daruma.state.usage import Usage
 
 SPENT: dict[str, Any] = {
     "overrun": Overrun(node="main", scope="task", measure="tokens", spent=2, limit=1)
@@ -39,6 +42,13 @@ def paused(node: Paying = "main", *, stopped: bool = False) -> dict[str, Any]:
 FAILED: dict[str, Any] = {"failure": a_failure()}
 CROWDED: dict[str, Any] = {"crowded": Crowded(node="main", budget=1, fixed=2)}
 ANSWERED: dict[str, Any] = {"messages": [AIMessage("Done.")]}
+SAID: dict[str, Any] = {
+    "messages": [AIMessage("Done."), HumanMessage("More.", id=f"t/1:steering:{'a' * 32}")]
+}
+SPENT_TOKENS: dict[str, Any] = {
+    "task": a_task(limits={"spend": Amounts(tokens=1)}),
+    "steps": taken("think", usage=Usage(role="main", model="stub", input_tokens=10)),
+}
 VERIFYING: dict[str, Any] = {"task": a_task(verify=True)}
 THINKS, VERIFICATIONS = taken("think") * 3, taken("verify", ok=False) * 2
 RED_ONCE: dict[str, Any] = {"verification": RED, "steps": taken("verify", ok=False)}
@@ -48,6 +58,7 @@ UNRECOVERED: dict[str, Any] = FAILED | {"task": a_task(limits={"recoveries": 0})
 ASKED: dict[str, Any] = {"structured": Structured(schema={})}
 SHAPED: dict[str, Any] = {"structured": Structured(schema={}, value={})}
 AT_PLAN: dict[str, Any] = {"origin": a_failure(node="plan")}
+DELEGATED = replace(a_call("d"), delegated=True)
 
 
 def limited(**limits: int) -> dict[str, Any]:
@@ -66,6 +77,15 @@ def ended(outcome: str, **changes: Any) -> Any:
     reason = {} if good else {"failure": a_failure()}
     given = {"status": "completed" if good else "failed", "outcome": outcome}
     return a_phase("a", **given | reason | changes)
+
+
+RED_CHECKS, CONTRADICTED = a_failure("verification_failed"), a_failure("plan_contradicted")
+GAVE_UP = taken("plan", ok=False, signature=budget.GAVE_UP)
+
+
+def anew(*phases: Any, replan: int = 1, **task: Any) -> dict[str, Any]:
+    """A plan whose rest may be planned anew so often."""
+    return planned(*phases) | {"task": a_task("plan_exec", limits={"replan": replan}, **task)}
 
 
 RECOVERED: list[tuple[dict[str, Any], str]] = [
@@ -95,6 +115,14 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("plan", {}, "unusable"),
     ("plan", planned(a_phase("a"), task=a_task(review=True)), "proposed"),
     ("plan", planned(a_phase("a"), task=a_task(review=False)), "accepted"),
+    ("plan", {"calls": (a_call(), a_call("b", "failed"))}, "looks"),
+    ("plan", {"calls": (a_call("a", "failed"),)}, "looked"),
+    ("plan", planned(ended("failed"), calls=(a_call(),)), "looks"),
+    ("plan", planned(ended("failed")), "unusable"),
+    ("plan", planned(ended("failed"), steps=taken("plan", ok=False)), "unusable"),
+    ("plan", planned(ended("failed"), steps=GAVE_UP), "hopeless"),
+    ("look", {}, "looked"),
+    ("spec_review", planned(ended("failed")), "rejected"),
     ("spec_review", planned(a_phase("a")), "confirmed"),
     ("spec_review", {}, "rejected"),
     ("spec_review", {"plan": replace(a_plan(a_phase("a")), parked=True)}, "parked"),
@@ -106,6 +134,27 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("merge", planned(ended("completed")), "completed"),
     ("merge", planned(ended("completed")) | ASKED, "unstructured"),
     ("merge", planned(ended("failed")), "failed"),
+    ("merge", anew(ended("failed", failure=RED_CHECKS)), "replan"),
+    ("settle", anew(ended("failed", failure=RED_CHECKS)), "replan"),
+    ("settle", anew(ended("failed", failure=RED_CHECKS), a_phase("b")), "next"),
+    ("settle", anew(ended("failed", failure=CONTRADICTED), a_phase("b")), "replan"),
+    ("settle", anew(ended("failed", failure=CONTRADICTED), a_phase("b"), replan=0), "next"),
+    ("settle", anew(ended("failed", failure=RED_CHECKS), replan=0), "failed"),
+    ("settle", anew(ended("failed", failure=RED_CHECKS), expert="tester"), "failed"),
+    ("settle", anew(ended("failed", failure=a_failure("internal_error"))), "failed"),
+    ("settle", anew(ended("failed", failure=replace(a_failure(), final=True))), "failed"),
+    ("settle", anew(ended("failed", failure=replace(a_failure(), original_error="X"))), "failed"),
+    ("settle", anew(ended("blocked", failure=a_failure("approval_denied"))), "failed"),
+    ("rollback", anew(ended("failed", failure=RED_CHECKS)), "replan"),
+    ("merge", {"calls": (set_status(DELEGATED, "done"),)}, "answered"),
+    ("merge", planned(a_phase("a"), calls=(set_status(DELEGATED, "failed"),)), "answered"),
+    ("delegate", {"calls": (DELEGATED, a_call("b", "awaiting"))}, "shared"),
+    ("delegate", {"calls": (set_status(DELEGATED, "failed"), a_call("b", "awaiting"))}, "answered"),
+    ("main", {"calls": (DELEGATED, a_call("b"))}, "act"),
+    *(
+        (node, {"calls": (DELEGATED, a_call("b", "awaiting"))}, "delegated")
+        for node in ("main", "repair", "gate", "recovery", "consult")
+    ),
     ("main", FAILED | {"calls": (a_call(),)}, "failed"),
     ("main", {"clarification": a_clarification()}, "asked"),
     ("main", planned(a_phase("a"), clarification=a_clarification()), "unclear"),
@@ -144,6 +193,8 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("tool", {}, "answered"),
     ("verify", FAILED, "failed"),
     ("verify", VERIFYING | {"verification": GREEN}, "passed"),
+    ("verify", VERIFYING | SAID | {"verification": GREEN}, "passed"),
+    ("verify", VERIFYING | SAID, "returned"),
     ("verify", limited(reflect=1) | RED_ONCE, "returned"),
     ("verify", limited(reflect=0) | RED_ONCE, "returned"),
     ("verify", limited(reflect=0, reinjections=0) | RED_ONCE, "exhausted"),
@@ -175,6 +226,8 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         for node in ("main", "plan", "reflect", "verify", "recovery")
     ),
     ("pause", paused("main"), "answerable"),
+    ("pause", {"steps": taken("pause")}, "answerable"),
+    ("pause", {"steps": taken("pause"), "failure": a_failure("stopped")}, "stopped"),
     ("pause", paused("plan"), "plannable"),
     ("pause", paused("reflect"), "reflectable"),
     ("pause", paused("verify"), "checkable"),
@@ -219,6 +272,13 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("settle", planned(ended("completed", rollback_command="undo")), "completed"),
     ("settle", planned(ended("blocked"), a_phase("b")), "failed"),
     ("settle", planned(ended("failed"), a_phase("b", status="completed"), current="b"), "failed"),
+    ("settle", SAID, "steered"),
+    ("settle", planned(a_phase("a", status="running")) | SAID, "steered"),
+    ("settle", planned(ended("completed")) | SAID, "completed"),
+    ("settle", SAID | FAILED, "failed"),
+    ("settle", SAID | limited(think=0), "failed"),
+    ("settle", SAID | SPENT_TOKENS, "failed"),
+    ("settle", planned(ended("cancelled", rollback="snapshot"), a_phase("b")), "failed"),
     ("rollback", FAILED | planned(ended("failed"), a_phase("b")), "failed"),
     ("rollback", planned(ended("failed"), a_phase("b")), "next"),
     ("rollback", planned(ended("failed")), "failed"),
@@ -226,6 +286,10 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("finish", {}, "ended"),
     ("finish", FAILED, "ended"),
     ("finish", {"failure": a_failure("rollback_failed")}, "held"),
+    ("finish", SAID, "steered"),
+    ("finish", SAID | SHAPED, "steered"),
+    ("finish", planned(ended("completed")) | SAID, "ended"),
+    ("finish", {"messages": [*SAID["messages"], AIMessage("Done.")]}, "ended"),
     ("structure", ANSWERED | SHAPED, "structured"),
     ("structure", ANSWERED | ASKED, "again"),
     ("structure", ANSWERED | ASKED | FAILED, "failed"),

@@ -1,5 +1,6 @@
 """One model call becomes tool tasks, a candidate for the answer, or a failure."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,8 @@ from daruma.nodes.main import CHAT, main, prompt
 from daruma.state.channels import State
 from daruma.state.events import AnswerAudited, Event
 from daruma.state.failure import Failure, ModelFailed, TooLong
+from daruma.state.record import copy_with
+from daruma.state.steering import SteeringMessage
 from daruma.state.steps import Crowded
 from daruma.state.usage import Failover
 from daruma.tools.context import Answer
@@ -215,7 +218,7 @@ async def test_without_budget_no_model_is_asked() -> None:
         ({}, ["shout"]),
         (
             {"workspace": "/w"},
-            ["str_replace_editor", "search", "run_command", "run_tests", "shout"],
+            ["str_replace_editor", "search", "run_command", "run_tests", "shout", "todo"],
         ),
     ],
 )
@@ -349,3 +352,23 @@ async def test_a_request_that_is_refused_as_too_long_is_made_smaller() -> None:
 
     assert isinstance(update["crowded"], Crowded)
     assert (update["crowded"].budget, [*update]) == (700, ["crowded"])
+
+
+class Silent:
+    """Steering that nobody has anything for: to ask it costs a query."""
+
+    def waits(self, _: str) -> bool:
+        return False
+
+    async def read(self, _: str) -> list[SteeringMessage]:
+        raise AssertionError("it was asked")
+
+    def forget(self, _: str, ids: Collection[str]) -> None:
+        raise AssertionError(ids)
+
+
+async def test_where_nothing_waits_nothing_is_asked() -> None:
+    """FA-14: a step costs what it did before anybody could say anything."""
+    context = copy_with(a_context("Done."), steering=Silent())
+
+    assert (await main(state(), context))["messages"][0].text == "Done."

@@ -5,7 +5,18 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-from tests.parts import Says, a_context, a_state, a_task, settings, taken
+from tests.parts import (
+    Says,
+    a_call,
+    a_context,
+    a_failure,
+    a_phase,
+    a_plan,
+    a_state,
+    a_task,
+    settings,
+    taken,
+)
 
 from daruma.nodes.plan import plan
 from daruma.state import budget
@@ -13,6 +24,8 @@ from daruma.state.channels import State
 from daruma.state.events import Event
 from daruma.state.failure import ModelFailed, TooLong
 from daruma.state.steps import Crowded
+from daruma.state.task import Amounts
+from daruma.state.usage import Usage
 
 CYCLE = '{"phases": [{"id": "a", "depends_on": ["a"]}]}'
 GOOD = '{"phases": [{"id": "a", "title": "A"}]}'
@@ -232,3 +245,28 @@ async def test_a_request_that_is_refused_as_too_long_is_made_smaller() -> None:
 
     assert isinstance(update["crowded"], Crowded)
     assert (update["crowded"].budget, [*update]) == (700, ["crowded"])
+
+
+async def test_what_a_look_has_left_open_is_answered() -> None:
+    """TL-03: a hook may have made a call one that a person would be asked about."""
+    left = (a_call("a", "done"), a_call("b", "awaiting"))
+    update = await plan(state(calls=left), a_context(GOOD))
+
+    assert update["calls"] == ()
+    assert [message.type for message in update["messages"]] == ["tool", "ai"]
+    assert update["messages"][0].tool_call_id == "b"  # type: ignore[union-attr]  # a ToolMessage
+
+
+async def test_planning_anew_stops_where_the_budget_is_spent() -> None:
+    """BU-04, PL-01b: nobody is asked, and the task ends as its failure has it end."""
+    ask, limits = Says(GOOD), {"spend": Amounts(tokens=1)}
+    failed = a_phase("a", status="failed", failure=a_failure("verification_failed"))
+    old = replace(a_plan(failed, current="a"), first_failed="a")
+    usage = Usage(role="main", model="m", input_tokens=2)
+    given = replace(state(plan=old, steps=taken("look", usage=usage)), task=a_task(limits=limits))
+
+    update = await plan(given, a_context(ask=ask))
+
+    assert ask.requests == []
+    assert "failure" not in update
+    assert [(step.kind, step.signature) for step in update["steps"]] == [("plan", budget.GAVE_UP)]

@@ -12,11 +12,12 @@ from tests.parts import a_call, a_context, a_state, a_task, no_sandbox, settings
 from tests.sandboxes import sandbox_at
 
 from daruma.graph.storage._ledgers import Place, ProcessJournals
-from daruma.nodes.tool import summary, tool
+from daruma.nodes.tool import tool
 from daruma.state.calls import Dispatch
 from daruma.state.channels import Update
 from daruma.state.errors import CutOff, HoldLost, StorageUnavailable
 from daruma.state.events import Event
+from daruma.state.messages import short_values
 from daruma.state.outcome import result_of
 from daruma.tools.sandbox import Sandbox
 from daruma.tools.threads import MOST_TOOL_THREADS, in_tool_thread
@@ -158,7 +159,7 @@ def test_the_summary_is_short() -> None:
     """For one line of progress: long, multi-line and structured arguments are left out."""
     args = {"path": "a.py", "text": "x" * 81, "more": "a\nb", "line": 3, "list": ["x"]}
 
-    assert summary(a_call(args=args)) == "a.py 3"
+    assert short_values(args) == "a.py 3"
 
 
 def leave(text: str) -> str:

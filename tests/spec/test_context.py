@@ -8,7 +8,7 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.store.memory import InMemoryStore
-from tests.spec.face import Request, Run, call, calls, plan, say, view
+from tests.spec.face import Daruma, Request, Run, call, calls, plan, refused, say, view
 from typing_extensions import override
 
 ORDER = ["memory", "prune", "shrink", "summarise"]
@@ -274,3 +274,63 @@ def test_a_tail_of_a_shown_path_is_answered_with_the_whole_one(workspace: Path) 
     assert "src/pkg/a.py" in run.outputs["found"]
     assert "src/pkg/a.py" in run.outputs["late"]
     assert "src/pkg/a.py" not in run.outputs["no_tail"]
+
+
+def test_a_prompt_is_marked_for_those_that_keep_it() -> None:
+    """CX-07: nothing of it is ever in the state, nor sent to a model that knows no marks."""
+    run = Run([calls(call("look", "c", at=1)), say()], with_tools=[look]).ask()
+
+    sent = [each.model_dump() for asked in run.model.requests for each in asked.messages]
+    kept = [each.model_dump() for each in run.messages]
+    assert "cache_control" not in json.dumps([*sent, *kept], default=str)
+
+
+def test_what_the_window_is_spent_on_is_told(workspace: Path) -> None:
+    """CX-08: by part, at a task's end and at any time; of a thread without a task nothing."""
+    (workspace / "AGENTS.md").write_text("Write short lines.\n")
+    script = {
+        "plan": [plan({"title": "Look"})],
+        "main": [calls(call("look", "c", at=1)), say("Seen it all.")],
+    }
+    settings: dict[str, Any] = {"llm": {"context_window_tokens": 9000}}
+    run = Run(script, with_tools=[look], mode="plan_exec", workspace=workspace, **settings)
+    run.ask("Look well")
+    waiting = run.graph.context_cost(run.config)
+    run.reply({"decision": "confirm"})
+    usage = run.result.context_usage
+
+    assert usage is not None
+    assert set(usage.parts) == {
+        *("system prompt", "project instructions", "tools", "user", "plan", "model"),
+        "results of look",
+    }
+    assert usage.parts["results of look"] > 300
+    assert (
+        usage.tokens == sum(usage.parts.values()) == run.result.to_dict()["context_usage"]["tokens"]
+    )
+    assert (usage.limit, usage.exact, usage.saved) == (9000, False, 0)
+    assert usage.parts.items() >= waiting.parts.items() - {("plan", waiting.parts["plan"])}
+    assert run.graph.context_cost(run.config) == usage
+    nobody = {"configurable": {"thread_id": "nobody"}}
+    assert "there is no thread" in refused(lambda: run.graph.context_cost(nobody))
+
+
+def test_what_compaction_leaves_out_is_told_as_saved(tmp_path: Path) -> None:
+    """CX-08: what is shown of the history and what is not come to the whole of it."""
+    run = long_run(12, tmp=tmp_path, compress=[say("Places were looked at.")] * 9).ask()
+    usage = run.result.context_usage
+
+    assert usage is not None
+    assert usage.tokens <= 1800 + 200
+    assert usage.saved > 1000
+    assert usage.parts["summary"] > 0
+
+
+def test_the_command_line_shows_what_the_window_is_spent_on(daruma: Daruma) -> None:
+    """CX-08, FA-04: as a table, and as JSON."""
+    daruma("run", "Say it", "--model", daruma.script(main=[say()]), "--thread", "t", "--json")
+    table, values = daruma("show", "t", "--context"), daruma("show", "t", "--context", "--json")
+
+    assert "system prompt" in table.out
+    assert "an estimate" in table.out
+    assert values.json["tokens"] == sum(values.json["parts"].values())

@@ -279,7 +279,6 @@ def test_a_pitfall_names_its_actor_and_of_others_nothing_is_said(daruma: Daruma)
     assert there.err.replace(own["id"], "ID") == not_there.err.replace("0" * len(own["id"]), "ID")
 
 
-@pytest.mark.xfail(strict=True, reason="EV-05a is still to be built")
 def test_pitfalls_are_found_by_meaning(workspace: Path) -> None:
     """EV-05a: where the store has an index of meanings, also a goal that shares no word."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.graph import START, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import GraphOutput, Overwrite
@@ -23,6 +23,8 @@ from daruma.state.messages import (
     holds_any,
     plain,
     reduce_messages,
+    render_todo,
+    todo_of,
 )
 
 CONFIG = {"configurable": {"thread_id": "t"}}
@@ -317,3 +319,24 @@ def test_adding_copies_little_of_what_there_is() -> None:
         copied += len(known[1]) + (len(known[0]) if known[0] is not most else 0)
 
     assert copied < 4096 * 150
+
+
+# --- The model's own steps (PL-01b).
+
+
+def test_the_steps_are_those_of_the_last_call_of_the_task() -> None:
+    """PL-01b: an error, another task, and another tool of that name say nothing."""
+    first = render_todo([("look", "done"), ("mend [x]", "in_progress")])
+    told = [
+        ("t/1:a", first, "success"),
+        ("t/1:b", "1 of 1 steps done.\n[x] never", "error"),
+        ("t/2:c", "1 of 1 steps done.\n[x] elsewhere", "success"),
+        ("t/1:d", "added to your list", "success"),
+    ]
+    messages: Any = [
+        ToolMessage(text, id=id_, name="todo", tool_call_id="c", status=status)
+        for id_, text, status in told
+    ]
+
+    assert todo_of(messages, "t/1") == (("look", "done"), ("mend [x]", "in_progress"))
+    assert todo_of(messages, "t/3") == ()

@@ -16,8 +16,10 @@ from daruma.state.plan import (
     Plan,
     PlanRefused,
     Report,
+    kept_phases,
     reduce_reports,
     with_conflicts,
+    with_free_ids,
     with_red_checks,
 )
 from daruma.state.spending import assignments, describe_dependencies, shares
@@ -391,3 +393,33 @@ def test_every_phase_ends_once_and_none_runs_before_its_time(
     assert len(ran) == len(set(ran))
     assert set(statuses(plan).values()) <= {"completed", "failed"}
     assert all(p.id in ran for p in plan.phases if p.status == "completed")
+
+
+# --- PL-01b: what is left of a plan, planned anew.
+
+
+def test_what_is_completed_but_not_merged_does_not_stay() -> None:
+    """PL-06: its conflicts were to be settled by a phase that failed."""
+    done = [a_phase(id_, status="completed") for id_ in "ab"]
+    met = replace(done[1], conflicts=("f",))
+    settling = a_phase("b-merge", "b", settles="b")
+
+    failed = a_plan(done[0], met, replace(settling, status="failed"))
+    settled = a_plan(done[0], met, replace(settling, status="completed"))
+
+    assert [phase.id for phase in kept_phases(failed)] == ["a"]
+    assert [phase.id for phase in kept_phases(settled)] == ["a", "b", "b-merge"]
+
+
+def test_new_phases_have_ids_that_no_plan_has_used() -> None:
+    """PL-01b: spent quotas go by them; what depends on a new phase follows it."""
+    oldest = a_plan(a_phase("x"), a_phase("b-2"))
+    before = replace(a_plan(a_phase("a", status="completed"), a_phase("b")), before=oldest)
+
+    given = with_free_ids([a_phase("b", "a"), a_phase("x", "b"), a_phase("c", "x")], before)
+
+    assert [(phase.id, phase.depends_on) for phase in given] == [
+        ("b-3", ("a",)),
+        ("x-2", ("b-3",)),
+        ("c", ("x-2",)),
+    ]

@@ -16,11 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.serde import jsonplus
+from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_METHODS, SAFE_MSGPACK_TYPES
 from langgraph.checkpoint.serde.jsonplus import _msgpack_enc
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Command, Interrupt, Overwrite, Send, TimeoutPolicy
 from tests.parts import a_call, a_task
 
+from daruma.state import serializer
 from daruma.state.calls import Dispatch
 from daruma.state.errors import DamagedState
 from daruma.state.record import record
@@ -330,3 +332,9 @@ def test_a_call_that_is_sent_takes_half_the_room() -> None:
     sent = Send("tool", Dispatch(task=a_task(), call=a_call()))
 
     assert len(PACKING.pack(sent)) < 0.55 * len(_msgpack_enc(sent))
+
+
+def test_what_is_safe_to_read_is_what_langgraph_takes_for_safe() -> None:
+    """DU-05: a class that it adds, or takes back, is decided on here, too."""
+    assert serializer._SAFE == SAFE_MSGPACK_TYPES | SAFE_MSGPACK_METHODS
+    assert jsonplus._option == serializer._OPTIONS

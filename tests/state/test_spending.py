@@ -18,6 +18,7 @@ from daruma.state.spending import (
     amount_in,
     describe_overrun,
     has_unchecked_work,
+    helper_limits,
     is_stopped,
     limits_of,
     only_if_changed,
@@ -254,7 +255,7 @@ def test_who_said_to_stop_is_not_asked_by_each_member() -> None:
 )
 def test_each_mode_has_its_limit_of_thinks(mode: Mode, think: int) -> None:
     """MO-01, MO-04 and BU-01 by default."""
-    assert limits_of(settings(), mode) == Limits(think=think, verify=4, reflect=2)
+    assert limits_of(settings(), mode) == Limits(think=think, verify=4, reflect=2, look=8, replan=1)
 
 
 @pytest.mark.parametrize(
@@ -382,3 +383,81 @@ def test_steps_are_counted_in_whole_numbers() -> None:
 
     assert str(told["think"][0]) == "2"
     assert str(told["think"][1]) == str(task.limits.think)
+
+
+# --- What helpers may spend (PL-08).
+
+AMOUNTS = st.builds(
+    Amounts,
+    tokens=st.none() | st.integers(0, 500),
+    usd=st.none() | st.floats(0, 5),
+    seconds=st.none() | st.floats(0, 100),
+)
+
+
+@given(
+    helpers=st.integers(1, 9),
+    think=st.integers(0, 30),
+    turn=st.none() | st.integers(0, 30),
+    of_task=st.none() | AMOUNTS,
+    of_phase=st.none() | AMOUNTS,
+    planned=st.booleans(),
+    steps=STEPS,
+    helped=st.integers(0, 3),
+)
+def test_helpers_never_have_more_than_their_caller_has_left(
+    *,
+    helpers: int,
+    think: int,
+    turn: int | None,
+    of_task: Amounts | None,
+    of_phase: Amounts | None,
+    planned: bool,
+    steps: list[Step],
+    helped: int,
+) -> None:
+    """PL-08, BU-03: whatever the limits are, and whatever was spent before, also by helpers."""
+    limits = {"think": think, "turn": turn, "spend": of_task, "spend_in_phase": of_phase}
+    steps = [replace(each, helper="h" * (n < helped)) for n, each in enumerate(steps)]
+    state = a_state(
+        task=a_task("plan_exec" if planned else "react", limits=limits),
+        plan=a_plan(a_phase("a", status="running"), current="a") if planned else None,
+        steps=steps,
+    )
+
+    shares = helper_limits(state, helpers)
+
+    ours = [each for each in steps if not planned or each.phase_id == "a"]
+    thought = sum(each.kind == "think" for each in ours)
+    in_turn = sum(each.kind == "think" for each in steps)
+    bounds = [think - thought, *([] if turn is None else [turn - in_turn])]
+    assert sum(each.think for each in shares) == max(0, min(bounds) - 1)
+    assert max(each.think for each in shares) - min(each.think for each in shares) <= 1
+    left = dict[Measure, float]()
+    for amounts, spent in ((of_task, spending(steps)), (of_phase, spending(ours))):
+        for measure in ("tokens", "usd", "seconds"):
+            limit = amounts.of(measure) if amounts else None
+            if limit is not None:
+                rest = max(0.0, limit - spent.of(measure))
+                left[measure] = min(left.get(measure, rest), rest)
+    given_out = [each.spend or Amounts() for each in shares]
+    for measure in ("tokens", "usd", "seconds"):
+        found = [each.of(measure) for each in given_out]
+        if measure not in left:
+            assert found == [None] * helpers
+        elif measure == "seconds":  # time passes for all of them at once
+            assert found == [pytest.approx(left[measure])] * helpers
+        else:
+            assert sum(each or 0 for each in found) == pytest.approx(left[measure])
+    kept = {(s.turn, s.spend_in_phase, s.taken, s.when_spent, s.ask) for s in shares}
+    assert kept == {(None, None, None, "stop", False)}
+
+
+def test_what_a_helper_was_stopped_at_stops_nobody_else() -> None:
+    """PL-08: that its share was spent is no word about the task's budget, nor about its checks."""
+    stop = step("pause", helper="h", grant=a_grant(stops=True))
+    state = a_state(steps=[step(), stop, step("verify", helper="h")])
+
+    assert not is_stopped(state)
+    assert has_unchecked_work(state)
+    assert standing(replace(state, steps=[step(), step(helper="h")]))["think"][0] == 2

@@ -30,6 +30,7 @@ VERSIONS = {
     "daruma.state.steps.Compaction": 1,
     "daruma.state.steps.Crowded": 1,
     "daruma.state.steps.ContextCost": 1,
+    "daruma.state.steps.ContextUsage": 1,
     "daruma.state.conversation.Clarification": 1,
     "daruma.state.conversation.Continuity": 1,
     "daruma.state.plan.Assignment": 1,
@@ -58,6 +59,7 @@ VERSIONS = {
     "daruma.state.calls.ToolTask": 1,
     "daruma.state.usage.Usage": 1,
     "daruma.state.verification.Check": 1,
+    "daruma.state.verification.Verdict": 1,
     "daruma.state.verification.Verification": 1,
 }
 """Renaming or moving a type, or changing its fields, needs a migration of what is stored."""
@@ -116,8 +118,8 @@ def test_what_is_written_can_be_read() -> None:
     """LangGraph drops unknown keys silently: every key of an update is a channel of the state."""
     readable, written = get_type_hints(channels.State), get_type_hints(channels.Update)
 
-    assert set(written) == set(readable) - {"mode", "workspace"}
-    asked = {"messages", "mode", "workspace", "continuity"}
+    assert set(written) == set(readable) - {"mode", "workspace", "rubric"}
+    asked = {"messages", "mode", "workspace", "rubric", "continuity"}
     assert set(get_type_hints(channels.Input)) == asked
     assert set(get_type_hints(channels.Output)) <= set(readable)
 

@@ -35,7 +35,7 @@ class DevServer:
     """
 
     def __init__(self, url: str, folder: Path) -> None:
-        self.folder, self._url = folder, url
+        self.folder, self.url = folder, url
         self.port = _free_port()
         self._said: list[str] = []
         for name in ("data", "tmp"):
@@ -87,7 +87,7 @@ class DevServer:
             kept
             | OWN
             | {
-                "DARUMA_POSTGRES_URL": self._url,
+                "DARUMA_POSTGRES_URL": self.url,
                 "DARUMA_DATA_DIR": str(self.folder / "data"),
                 "TMPDIR": str(self.folder / "tmp"),
                 "LANGGRAPH_CLI_NO_ANALYTICS": "1",

@@ -1,6 +1,9 @@
 """LangGraph's development server on this repository, through its client (FA-02)."""
 
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -268,6 +271,26 @@ def test_a_second_run_waits(thread: Thread) -> None:
 
     assert thread.client.runs.get(thread.id, first)["status"] == "success"
     assert thread.said[-1] == "And the second."
+
+
+def test_a_terminal_speaks_to_the_run_at_work(thread: Thread) -> None:
+    """FA-14: where a second run would only wait, `daruma tell` reaches the first one's model."""
+    life = Life(thread.workspace / "life")
+    waits = command(
+        "exec 3>life; echo up >&3; exec 3>&-; until [ -e go ]; do sleep 0.02; done", "a"
+    )
+    thread.plays(main=[waits, DONE])
+    run = thread.starts(thread.request("first"))
+    assert life.said() == b"up\n"
+
+    told = [sys.executable, "-m", "daruma", "tell", thread.id, "Mind the gap."]
+    url = {"DARUMA_POSTGRES_URL": thread.server.url}
+    subprocess.run(told, check=True, env={**os.environ, **url})
+    (thread.workspace / "go").touch()
+    thread.client.runs.join(thread.id, run)
+
+    assert thread.status == "completed"
+    assert thread.said[-2:] == ["Mind the gap.", "It is done."]
 
 
 @pytest.mark.parametrize(("strategy", "kept"), [("interrupt", True), ("rollback", False)])

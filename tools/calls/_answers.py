@@ -213,24 +213,36 @@ def storable_answer(message: AIMessage) -> AIMessage:
     return message if same else message.model_copy(update=changes)
 
 
+_THOUGHT: Final = re.compile(
+    r"\s*(?:<(?P<tag>think|thinking)>(.*?)(?:</(?P=tag)>|\Z)|\[THINK\](.*?)(?:\[/THINK\]|\Z))",
+    re.DOTALL,
+)
+
+
 def with_reasoning_apart(message: AIMessage) -> AIMessage:
-    """Return an answer without what its model thought in ``<think>`` tags: that stands beside it.
+    """Return an answer without what its model thought in tags before it: that stands beside it.
 
     A server's template may have opened the first one; one that is not closed holds all there is.
     """
-    rest, thoughts = message.content, list[str]()
+    content, thoughts = message.content, list[str]()
+    first = content[0] if isinstance(content, list) and content else None
+    block = first if isinstance(first, dict) and "text" in first else {}
+    rest = block.get("text", content)
     if not isinstance(rest, str):
         return message
     if "<think>" not in rest and "\n</think>\n" in rest:
         rest = f"<think>{rest}"
-    while rest.lstrip().startswith("<think>"):
-        thought, _, rest = rest.lstrip().removeprefix("<think>").partition("</think>")
-        thoughts.append(thought.strip())
+    end = 0
+    while found := _THOUGHT.match(rest, end):
+        thoughts.append((found[2] or found[3] or "").strip())
+        end = found.end()
+    rest = rest[end:]
     if not thoughts:
         return message
     more = message.additional_kwargs
     reasoning = "\n\n".join(each for each in (more.get(REASONING), *thoughts) if each)
-    changes = {"content": rest.strip(), "additional_kwargs": {**more, REASONING: reasoning}}
+    answer = [{**block, "text": rest.strip()}, *content[1:]] if block else rest.strip()
+    changes = {"content": answer, "additional_kwargs": {**more, REASONING: reasoning}}
     return message.model_copy(update=changes)
 
 

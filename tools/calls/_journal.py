@@ -147,17 +147,12 @@ def snapshots_around(
     A tool that changes nothing in the workspace, by its own word, needs none. ``key`` is the
     call's in the journal: by it what was there before is found again.
     """
-    if snapshots is None or tool.effect != "workspace" or only_looks(tool, args):
+    if snapshots is None or tool.effect != "workspace" or tool.only_reads(args):
         return nullcontext()
     what = f"{tool.name} {key}"
     if tool.builtin and tool.name == EDITOR:
         return _edit(args, snapshots, what)
     return with_snapshots(snapshots, what)
-
-
-def only_looks(tool: Tool, args: Mapping[str, Any]) -> bool:
-    """Whether a call of a tool that can change files is one that does not."""
-    return tool.builtin and tool.name == EDITOR and args.get("command") == "view"
 
 
 def is_before(label: str, key: str) -> bool:
@@ -275,7 +270,7 @@ async def call_effect(
     open_sandbox: Callable[[], Awaitable[Sandbox]],
 ) -> Effect | None:
     """Return the effect of a call; None for one that changes nothing, and may be made twice."""
-    if tool.effect == "none" or call.read_only or only_looks(tool, call.args):
+    if call.read_only or tool.only_reads(call.args):
         return None
     here = tool.effect == "workspace" and workspace is not None
     confined = here and await _confined(call, tool, settings, open_sandbox)

@@ -29,6 +29,8 @@ def usable_tool_sets(settings: Settings, *, workspace: bool, store: bool) -> fro
         there.add("workspace")
     if settings.skills.folders:
         there.add("skills")
+    if settings.team.delegate:
+        there.add("team")
     if store:
         there.update(settings.tools.toolsets)
         if settings.memory.enabled:
@@ -74,7 +76,8 @@ class Registry:
         that is about nothing.
         """
         tools = self._tools.values()
-        check_names(tools, settings.name_aliases, normalize=settings.normalize_names)
+        named = [tool for tool in tools if not _gives_way(tool, settings)]
+        check_names(named, settings.name_aliases, normalize=settings.normalize_names)
         check_promotions(self._tools)
         check_profile(settings)
         check_policy(settings, self._tools)
@@ -100,26 +103,37 @@ class Registry:
         workspace: bool,
         store: bool,
         reading: bool,
+        planning: frozenset[str] = frozenset(),
     ) -> Shown:
         """Return what a task is shown ``without`` some of it, and what is left out.
 
         It has a ``workspace`` and the graph a ``store``, or not; ``reading`` adds the tool that
-        reads on in long results, where there are others. It is looked for once, as long as a run's
+        reads on in long results, where there are others, ``planning`` are those that are shown with
+        others to plan with. It is looked for once, as long as a run's
         settings are the same.
         """
         of, found = self._shown
         if of is not settings:
             of, found = self._shown = settings, {}
-        key = without, workspace, store, reading
+        key = without, workspace, store, reading, planning
         if key not in found:
             usable = usable_tool_sets(settings, workspace=workspace, store=store)
             visible = self.visible(settings.tools, usable)
             reader = (READ_OUTPUT,) if visible and reading else ()
-            tools = tuple(tool for tool in (*visible, *reader) if tool.name not in without)
+            beside = self._beside(settings.tools, planning) if visible else ()
+            every = (*visible, *beside, *reader)
+            tools = tuple(tool for tool in every if tool.name not in without)
             hidden = frozenset(self._tools) - {tool.name for tool in tools}
             dated = any(tool.canonical and tool.canonical.dates for tool in tools)
             found[key] = Shown(tools, hidden, dated)
         return found[key]
+
+    def _beside(self, settings: Tools, names: Collection[str]) -> Iterator[Tool]:
+        """Yield the tools of planning, as far as they may be shown."""
+        for tool in self._tools.values():
+            named = tool.toolset == "planning" and tool.name in names
+            if named and profile_shows(settings, tool) and not _gives_way(tool, settings):
+                yield tool
 
     def stand_ins(self, name: str, shown: Collection[str]) -> tuple[str, ...]:
         """Return the best stand-ins for a tool among those that are shown (RE-08a)."""
@@ -147,6 +161,12 @@ class Registry:
         now = await tool.look_again() if tool.look_again else tool
         if now.definition != tool.definition:
             self._tools[name], self._shown = now, (None, {})
+
+
+def _gives_way(tool: Tool, settings: Tools) -> bool:
+    """Whether a tool of planning has a name that the settings give to another tool."""
+    aliases = settings.name_aliases
+    return tool.toolset == "planning" and name_key(tool.name) in map(name_key, aliases)
 
 
 # --- The words that tools are named and described with, and which of their verbs mean the same.

@@ -230,6 +230,7 @@ def evaluate(task: ToolTask, offer: VisibleTools, *, mended_as: str = "") -> Too
         deny_effect=rule.deny_effect or ("block" if rule.required else "continue"),
         problem="",
         definition=tool.definition,
+        delegated=tool.toolset == "team",
     )
 
 

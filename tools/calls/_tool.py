@@ -119,7 +119,7 @@ def _moments(
 Effect = Literal["none", "workspace", "external"]
 """What running a tool changes: nothing, files of the workspace, or the world outside."""
 
-Toolset = Literal["workspace", "memory", "skills", "assistant", "knowledge"]
+Toolset = Literal["workspace", "memory", "skills", "assistant", "knowledge", "planning", "team"]
 """What a tool that ships belongs to; each is shown where it can be used, or is asked for."""
 
 Origin = Literal["builtin", "application", "mcp"]
@@ -193,7 +193,8 @@ class Tool:
     ``blocking`` says that ``run`` only waits for a thread, and ends at once when it is cancelled.
     ``server`` is the command or the address of the MCP server that it comes from, ``server_rest``
     what else of that is agreed to, without values; ``look_again`` asks that server for the tool as
-    it is now (SE-06).
+    it is now (SE-06). A call with the arguments ``reads_with`` only reads, whatever the
+    ``effect`` of others; empty for a tool without such calls.
     """
 
     name: str
@@ -211,10 +212,16 @@ class Tool:
     server: tuple[str, ...] = ()
     server_rest: tuple[str, ...] = ()
     look_again: Callable[[], Awaitable["Tool"]] | None = None
+    reads_with: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Tighten the schema, once."""
         object.__setattr__(self, "parameters", tighten(self.parameters))
+
+    def only_reads(self, args: Mapping[str, Any]) -> bool:
+        """Whether a call changes nothing, by what the tool declares."""
+        some = bool(self.reads_with) and self.reads_with.items() <= dict(args).items()
+        return self.effect == "none" or some
 
     @property
     def repeatable(self) -> bool:
@@ -267,6 +274,7 @@ def shipped_tool(
     *,
     toolset: Toolset = "workspace",
     idempotent: bool = False,
+    reads_with: Mapping[str, Any] | None = None,
 ) -> Tool:
     """Make a tool that ships of a function; its arguments are a model whose docstring tells of it.
 
@@ -292,4 +300,5 @@ def shipped_tool(
         origin="builtin",
         toolset=toolset,
         idempotent=idempotent,
+        reads_with=reads_with or {},
     )

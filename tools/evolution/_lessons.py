@@ -97,6 +97,7 @@ async def look_up_lessons(about: About, store: BaseStore, settings: Settings) ->
         min_confidence=given.min_confidence,
         limit=MOST,
         skills=skills,
+        near=await pitfalls.nearest(ops, results[: len(ops)], given.min_similarity),
     )
     similar = await _beside(about, alike)
     return Lessons(

@@ -1,11 +1,11 @@
 """An owner's pitfalls: observed, found by a goal, marked, forgotten (EV-03, EV-04)."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchOp
+from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem, SearchOp
 from pydantic import TypeAdapter
 
 from daruma.state.lessons import Experience, Pitfall
@@ -111,6 +111,8 @@ def _place(owner: str) -> tuple[str, ...]:
 
 # --- Which pitfalls a task is told of: those of the most alike goals. Pure.
 
+_NOTHING_MEANT: Final[Mapping[str, float]] = {}
+
 _FOR_A_SKILL = 0.1
 """What a skill in common adds to the likeness of goals, and never more than 1."""
 
@@ -121,10 +123,12 @@ def most_alike(
     *,
     skills: Sequence[str] = (),
     limit: int = 3,
+    meant: Mapping[str, float] = _NOTHING_MEANT,
 ) -> list[Pitfall]:
     """Return the HIGH ones whose goals are alike enough to a goal, the most alike first.
 
-    How alike is enough, the number of tasks that a pitfall was seen in decides. Of equally alike
+    How alike is enough, the number of tasks that a pitfall was seen in decides. Those in ``meant``
+    are near in meaning, each as near as it says, and need share no word (EV-05a). Of equally alike
     ones the surer one comes first, then the one with the smaller id: always the same order.
     """
     high = {each.id: each for each in pitfalls if each.level == "high"}
@@ -132,7 +136,12 @@ def most_alike(
     alike = {
         id_: min(1.0, likeness_to_any(query, each.goals) + more[id_]) for id_, each in high.items()
     }
-    fitting = [each for each in high.values() if alike[each.id] >= needed_likeness(each.tasks)]
+    fitting = [
+        each
+        for each in high.values()
+        if each.id in meant or alike[each.id] >= needed_likeness(each.tasks)
+    ]
+    alike = {id_: max(value, meant.get(id_, 0.0)) for id_, value in alike.items()}
     fitting.sort(key=lambda each: (-round(alike[each.id], 2), -round(each.confidence, 3), each.id))
     return fitting[:limit]
 
@@ -204,12 +213,21 @@ class Pitfalls:
         min_confidence: float,
         limit: int = 3,
         skills: Sequence[str] = (),
+        min_similarity: float = 0.6,
     ) -> list[Pitfall]:
-        """Return the HIGH pitfalls that fit a goal best, as of ``now``: one call of the store."""
-        results = await self.store.abatch(self.similar_ops(query, skills))
+        """Return the HIGH pitfalls that fit a goal best, as of ``now``."""
+        ops = self.similar_ops(query, skills)
+        results = await self.store.abatch(ops)
+        near = await self.nearest(ops, results, min_similarity)
         return await in_thread(
             lambda: self.similar_of(
-                results, query, now, min_confidence=min_confidence, limit=limit, skills=skills
+                results,
+                query,
+                now,
+                min_confidence=min_confidence,
+                limit=limit,
+                skills=skills,
+                near=near,
             )
         )
 
@@ -224,7 +242,31 @@ class Pitfalls:
     def _most(self) -> int:
         return CANDIDATES if isinstance(self.store, SearchableStore) else RANKED_ITEMS
 
-    def similar_ops(self, query: str, skills: Sequence[str] = ()) -> list[Op]:
+    async def nearest(
+        self, ops: Sequence[SearchOp], results: Sequence[Result], least: float
+    ) -> Sequence[SearchItem]:
+        """Return what is as near in meaning to the operations' queries; empty without an index.
+
+        ``least`` is a cosine. A store of LangGraph's scores its ``results`` so; ours is asked once
+        more (EV-05a).
+        """
+        store = self.store
+        items = [item for each in results for item in found_in(each)]
+        if isinstance(store, SearchableStore):
+            items = []
+            for op in () if store.note else ops:  # with a note it would go by words
+                found = await store.afind(
+                    op.namespace_prefix,
+                    op.query or "",
+                    way="meaning",
+                    limit=op.limit,
+                    filter=op.filter,
+                )
+                items += [] if found.note else found.items
+        scored = [item for item in items if isinstance(item, SearchItem)]
+        return [item for item in scored if item.score is not None and item.score >= least]
+
+    def similar_ops(self, query: str, skills: Sequence[str] = ()) -> list[SearchOp]:
         """Return the operations of :meth:`similar`: they may be part of a larger batch (EV-05)."""
         asked = "\n".join((query[:_LONGEST_QUERY], *skills))
         own = SearchOp(_place(self.owner), {"grave": True}, self._most, 0, asked)
@@ -241,18 +283,21 @@ class Pitfalls:
         min_confidence: float,
         limit: int = 3,
         skills: Sequence[str] = (),
+        near: Sequence[SearchItem] = (),
     ) -> list[Pitfall]:
         """Return the same of what the operations came to, in their order. Pure, and no coroutine.
 
         Where the store does not rank it takes time for each pitfall: call it in a thread.
         """
+        items = [item for found in results for item in found_in(found)]
         readable = (
             each
-            for each in pitfalls_in(item for found in results for item in found_in(found))
+            for each in pitfalls_in([*items, *near])
             if each.pitfall.owner == self.owner or (self.shared and each.shared)
         )
         pitfalls = [each.as_of(now, min_confidence) for each in readable]
-        return most_alike(query[:_LONGEST_QUERY], pitfalls, skills=skills, limit=limit)
+        meant = {item.key: item.score or 0.0 for item in near}
+        return most_alike(query[:_LONGEST_QUERY], pitfalls, skills=skills, limit=limit, meant=meant)
 
     async def record(self, fact: Evidence, min_confidence: float) -> list[Summary]:
         """Put a fact on record, and sum its group up anew; return what that came to.

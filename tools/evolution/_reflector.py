@@ -31,7 +31,7 @@ _MOST_LINES: Final = 2000
 _LONGEST_LINE: Final = 500
 _LONGEST_SIGNATURE: Final = 250
 
-_SECTION: Final = re.compile(r"^\$ (.+)\n\[([^\n]+)\]$", re.MULTILINE)
+_SECTION: Final = re.compile(r"^(?:\$ |The )(.+)\n\[([^\n]+)\]$", re.MULTILINE)
 _SUMMARY: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)(?: - (.+))?$")
 _ASSERTED: Final = re.compile(r"^E\s+(\S.*)$")
 _RAISED: Final = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception)\b.*$")

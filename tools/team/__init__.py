@@ -1,13 +1,20 @@
 """Teams: experts from templates, a worktree for each member, and merging what they did.
 
 A member works on a copy drawn from a snapshot; what it changed is merged into the workspace by
-three ways, or reported as a conflict.
+three ways, or reported as a conflict. A helper is a member that carries out a call of ``delegate``.
 """
 
+from daruma.tools.team._delegation import (
+    DELEGATE_TOOLS,
+    describe_report,
+    helper_settings,
+    patch_of,
+)
 from daruma.tools.team._templates import (
     Expert,
     Template,
     TemplateRefused,
+    expert_of,
     settings_of,
     team_of,
     template_named,
@@ -25,6 +32,7 @@ from daruma.tools.team._worktree import (
 )
 
 __all__ = [
+    "DELEGATE_TOOLS",
     "Expert",
     "JoinOutcome",
     "MemberWorktree",
@@ -33,8 +41,12 @@ __all__ = [
     "WorktreeUnavailable",
     "check_settled",
     "clear_away",
+    "describe_report",
+    "expert_of",
+    "helper_settings",
     "join_work",
     "make_worktree",
+    "patch_of",
     "remove_worktree",
     "settings_of",
     "team_of",

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_core import ErrorDetails
 
 from daruma.state.errors import DarumaError
+from daruma.state.plan import Assignment
 from daruma.state.settings import (
     ModelOptions,
     Settings,
@@ -195,11 +196,35 @@ async def team_of(task: Task | None, settings: Settings) -> Template | None:
     return await in_thread(named, task.template, settings.team, settings.tools)
 
 
+async def expert_of(given: Assignment, settings: Settings) -> Expert | None:
+    """Return who carries out an assignment; None for a helper without a part of its own.
+
+    A helper is an expert of the task's template, or of that of the settings. Raises
+    :class:`TemplateRefused`, for an expert that is not there with the names of those that are.
+    """
+    name, task = given.phase.expert, given.task
+    if not task.helps:
+        team = await team_of(task, settings)
+        return team.expert(name) if team else None
+    if name is None:
+        return None
+    named = partial(template_named, workspace=task.workspace)
+    template = await in_thread(named, task.template, settings.team, settings.tools)
+    if found := template.expert(name):
+        return found
+    raise TemplateRefused(f"there is no expert {name!r}{_instead(name, [*template.names])}")
+
+
 # --- What an expert changes of the settings that a task runs under.
 
 
 def settings_of(expert: Expert | None, settings: Settings) -> Settings:
-    """Return the settings that a member runs under: with its own model and tool profile."""
+    """Return the settings that a member runs under: with its own model and tool profile.
+
+    It has no helpers: whoever helps does not delegate (PL-08).
+    """
+    team = settings.team.model_copy(update={"delegate": False})
+    settings = settings.model_copy(update={"team": team}) if settings.team.delegate else settings
     if expert is None:
         return settings
     llm, tools = settings.llm, settings.tools

@@ -331,6 +331,10 @@ class SearchResult:
 class SearchableStore(Protocol):
     """A store that finds in several ways, and says which of them it went."""
 
+    @property
+    def note(self) -> str:
+        """Why items are not all found by what they mean; empty if they are."""
+
     async def afind(
         self,
         namespace_prefix: tuple[str, ...],

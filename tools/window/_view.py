@@ -3,6 +3,7 @@ much.
 """
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
@@ -20,14 +21,15 @@ from langchain_core.messages import (
 
 from daruma.state.budget import latest_of_task
 from daruma.state.channels import State, Update
+from daruma.state.context import pitfall_messages, repository_instructions
 from daruma.state.failure import Failure, ModelFailed
 from daruma.state.messages import Growing, growing
-from daruma.state.steps import Asking, Compaction, Crowded, StepKind
+from daruma.state.steps import Asking, Compaction, ContextUsage, Crowded, StepKind
 from daruma.state.text import REFERENCE, left_out
 from daruma.tools.calls import Tool
 from daruma.tools.context import Context
 from daruma.tools.provider_messages import Sendable, request
-from daruma.tools.tokens import REPLY
+from daruma.tools.tokens import REPLY, Tokens
 
 # --- Showing less of one message: a placeholder for a tool's output, or the two ends of long texts.
 #
@@ -417,7 +419,8 @@ def weight_of(draft: Draft, state: State, context: Context) -> Weight:
 def factor_of(state: State) -> float:
     """Return how much more than we a provider counted when it was last asked: 1 to 2."""
     for step in reversed(state.steps):
-        if step.counted and step.usage and not step.usage.estimated and step.usage.input_tokens:
+        told = step.usage and not step.usage.estimated and not step.helper
+        if step.counted and told and step.usage and step.usage.input_tokens:
             return min(max(1.0, step.usage.input_tokens / step.counted), MOST_FACTOR)
     return 1.0
 
@@ -487,7 +490,7 @@ def after_provider_refusal(
 def _was_refused(state: State, node: Asking) -> bool:
     """Whether a refusal has led to a compaction since the node was last answered."""
     for step in latest_of_task(state):
-        if step.kind == STEP_OF[node] and step.ok:
+        if step.kind in (STEP_OF[node], "look") and step.ok:
             return False
         if step.context_cost and step.context_cost.refused:
             return True
@@ -518,3 +521,68 @@ def too_large(draft: Draft, weight: Weight, budget: int, limit: str) -> Failure:
 def too_large_update(found: Crowded | Failure) -> Update:
     """Return the update of a node whose request was not answered, as it was too large."""
     return {"failure": found, "calls": ()} if isinstance(found, Failure) else {"crowded": found}
+
+
+# --- What the window is spent on: the tokens of a request by its parts (CX-08).
+
+_MOST_TOOLS: Final = 20
+"""Tools whose results are counted apart: the model writes their names."""
+_OURS: Final = re.compile(
+    r"/[0-9]+(?:/plan-[0-9]+)?:(begin|plan|verification|reflection|recovery)\b"
+)
+_PART: Final = {"begin": "plan", "plan": "plan"}
+
+_Sizes = tuple[Tokens, dict[str, int]]
+
+
+def context_usage(draft: Draft, state: State, context: Context) -> ContextUsage:
+    """Return what a request is made of, counted as its budget is."""
+    tokens = context.tokens
+    nothing: _Sizes = (tokens, {})
+    _, said = growing(draft.history).known(_by_part, nothing, of=tokens)
+    recalled = tokens.of_messages(draft.remembered(state))
+    pitfalls = tokens.of_messages(pitfall_messages(state, "main")) if recalled else 0
+    own = tokens.of(repository_instructions(state))
+    parts = {
+        "system prompt": tokens.of_messages(draft.head) - own + REPLY,
+        "project instructions": own,
+        "tools": tokens.of_tools(draft.tools),
+        "memory": recalled - pitfalls,
+        "pitfalls": pitfalls,
+        **said,
+    }
+    parts["notes"] = parts.get("notes", 0) + tokens.of_messages(draft.tail)
+    shown, whole = sum(said.values()), 0
+    if state.compaction:
+        whole = tokens.of_history(state.messages)
+    used = (step.usage for step in latest_of_task(state) if step.kind == "think" and step.usage)
+    last = next(used, None)
+    told = last is not None and not last.estimated
+    return ContextUsage(
+        parts={part: size for part, size in parts.items() if size},
+        limit=budget_of(state, context),
+        saved=max(0, whole - shown),
+        exact=tokens.exact,
+        told=last.input_tokens if last and told else 0,
+        cached=last.cached_tokens if last and told else 0,
+    )
+
+
+def _by_part(known: _Sizes, messages: Sequence[BaseMessage]) -> _Sizes:
+    tokens, sizes = known[0], dict(known[1])
+    for message in messages:
+        part = _part_of(message)
+        if part not in sizes and part.startswith("results") and len(sizes) >= _MOST_TOOLS:
+            part = "results of other tools"
+        sizes[part] = sizes.get(part, 0) + tokens.of_message(message)
+    return tokens, sizes
+
+
+def _part_of(message: BaseMessage) -> str:
+    if message.id == SUMMARY_ID:
+        return "summary"
+    if found := _OURS.search(str(message.id)):
+        return _PART.get(found[1], "notes")
+    if isinstance(message, ToolMessage):
+        return f"results of {(message.name or 'unknown')[:64]}"
+    return "model" if isinstance(message, AIMessage) else "user"

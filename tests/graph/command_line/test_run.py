@@ -392,6 +392,25 @@ def test_a_narrow_list_keeps_the_names_whole() -> None:
     assert max(map(len, lines)) <= 60
 
 
+def test_a_narrow_list_breaks_what_has_lines_of_its_own() -> None:
+    """At 30 columns a question and its answer are whole: nothing of them is cut."""
+    at = datetime.now(UTC) - timedelta(hours=2)
+    rows = [
+        ("thread-0", "approval", at, "run_command: rm a.txt", "daruma answer thread-0 --approve")
+    ]
+    file = StringIO()
+    console = Console(file=file, width=30, force_terminal=True, color_system=None)
+
+    columns = ("thread", "kind", "since", "question", "answer")
+    Table(columns, rows, below=2).show(Paper(console))
+
+    lines = [line.rstrip() for line in file.getvalue().splitlines()]
+    assert lines == [
+        *("thread-0  approval  2 h ago", "  run_command: rm a.txt"),
+        *("  daruma answer thread-0", "  --approve"),
+    ]
+
+
 def test_the_list_without_threads_says_what_to_try(daruma: Daruma) -> None:
     """An empty list is no silence."""
     assert "daruma demo" in daruma("threads").out

@@ -15,7 +15,7 @@ from daruma import build_graph
 from daruma.state.messages import reasoning_of
 from daruma.state.text import unstorable_part
 from daruma.state.usage import sound_usage
-from daruma.tools.calls import storable_answer, unusable_answer
+from daruma.tools.calls import storable_answer, unusable_answer, with_reasoning_apart
 
 pytestmark = pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 WAYS = pytest.mark.parametrize("way", [passed_in, streaming])
@@ -194,6 +194,9 @@ LOOK: Final = {"name": "look", "arguments": {}}
         (Reply("<think>\nI see it.\n</think>\n\nDone."), "Done.", "I see it."),
         (Reply("<think>I</think><think>see</think>Done."), "Done.", "I\n\nsee"),
         (Reply("<think></think>Done."), "Done.", ""),
+        (Reply("<thinking>I see it.</thinking>Done."), "Done.", "I see it."),
+        (Reply("[THINK]I see it.[/THINK]Done."), "Done.", "I see it."),
+        (Reply("<think>No </thinking> yet</think>Done."), "Done.", "No </thinking> yet"),
         (Reply("I see it.\n</think>\n\nDone."), "Done.", "I see it."),
         (Reply("<think>I see"), "", "I see"),
         (Reply("<think>I look.</think>", calls=[LOOK]), "", "I look."),
@@ -229,3 +232,30 @@ async def test_what_a_model_thought_is_shown_and_is_no_part_of_the_result() -> N
     assert "A plan." in timeline.page()
     assert "One." in model.requests[1].text
     assert "A plan." not in model.requests[1].text
+
+
+SUMMARY: Final = [
+    {"type": "summary_text", "text": "I see"},
+    {"type": "summary_text", "text": "it."},
+]
+
+
+@pytest.mark.parametrize(
+    ("block", "thought"),
+    [
+        ({"type": "thinking", "thinking": "I see it.", "signature": "s"}, "I see it."),
+        ({"type": "thinking", "thinking": [{"type": "text", "text": "I see it."}]}, "I see it."),
+        ({"type": "reasoning", "id": "r", "summary": SUMMARY}, "I see\n\nit."),
+        ({"type": "reasoning_content", "reasoning_content": {"text": "I see it."}}, "I see it."),
+        ({"type": "redacted_thinking", "data": "c2VjcmV0"}, ""),
+        ({"type": "text", "text": "<think>I see it.</think>"}, "I see it."),
+        ("", ""),
+    ],
+    ids=["Anthropic", "Mistral", "OpenAI", "Bedrock", "redacted", "tags", "none"],
+)
+def test_each_providers_blocks_of_thoughts_are_read(block: Any, thought: str) -> None:
+    """The answer is what remains, and the blocks stay, for providers that want them again."""
+    answer = with_reasoning_apart(AIMessage([block, {"type": "text", "text": "Done."}]))
+
+    assert (answer.text, reasoning_of(answer)) == ("Done.", thought)
+    assert len(answer.content) == 2

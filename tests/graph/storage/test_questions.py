@@ -151,7 +151,7 @@ def test_the_command_line_says_how_each_is_answered(
 
     first, second = said("--tsv").splitlines()
     assert first.split("\t")[:2] == ["call", "approval"]
-    assert second.split("\t")[3:] == ["daruma answer plan --confirm", "Do it (1 phase)"]
+    assert second.split("\t")[3:] == ["Do it (1 phase)", "daruma answer plan --confirm"]
     (told,) = json.loads(said("--json", "--kind", "plan"))
     assert told["answers"][0] == "daruma answer plan --confirm"
     assert json.loads(said("--json", "--older", "1h")) == []

@@ -15,6 +15,7 @@ from daruma.graph.build import build_graph
 from daruma.graph.models import ScriptedChatModel
 from daruma.graph.storage import Postgres, aopen_postgres, open_postgres
 from daruma.graph.storage._ledgers import Place
+from daruma.graph.storage._schema import GOING_WITH_A_THREAD
 from daruma.graph.storage._threads import TABLES, ThreadTaken
 from daruma.graph.sync import run as run_on_loop
 from daruma.graph.workers import asubmit
@@ -57,15 +58,17 @@ def test_a_deleted_thread_leaves_nothing_but_its_lease(postgres_url: str) -> Non
     """DU-08: in every table that knows threads; another thread keeps all of its own."""
     with open_postgres(postgres_url) as postgres:
         for thread in ("t", "u"):
-            run_on(postgres, ASKED, thread=thread).ask().approve()
+            run = run_on(postgres, ASKED, thread=thread).ask().approve().ask()
+            run.graph.steer(run.config, "Mind the gap")
         kept = rows(postgres_url, "u")
 
         postgres.checkpointer.delete_thread("t")
 
         left = rows(postgres_url, "t")
-        assert set(left) == {*TABLES, "daruma_leases", "daruma_events"}
+        assert set(left) == {*TABLES, *GOING_WITH_A_THREAD, "daruma_leases"}
         assert {table for table, number in left.items() if number} == {"daruma_leases"}
         assert rows(postgres_url, "u") == kept
+        assert kept["daruma_steering"] == 1
 
 
 @pytest.mark.parametrize("key", [None, KEY], ids=["clear", "sealed"])

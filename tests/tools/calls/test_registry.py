@@ -94,7 +94,7 @@ def test_what_is_shown_is_looked_for_once_for_the_same_settings() -> None:
     other = settings(tools={"profile": "own", "profiles": {"own": ["search"]}})
 
     def shown(of: Any, *without: str, reading: bool = False) -> Any:
-        needs = {"workspace": False, "store": False, "reading": reading}
+        needs: dict[str, Any] = {"workspace": False, "store": False, "reading": reading}
         return registry.shown(of, frozenset(without), **needs)
 
     first, again = shown(given, reading=True), shown(given, reading=True)

@@ -296,8 +296,8 @@ def test_a_task_in_a_workspace_is_offered_all_tools() -> None:
     """TL-06: nothing is hidden without a profile but the sets that nobody asked for."""
     offer = visible_tools(a_task(workspace="/w"), a_context(tools=[shout]))
 
-    assert set(offer.names) == BUILTIN | {"shout", "read_output"}
-    assert offer.hidden == SETS
+    assert set(offer.names) == BUILTIN | {"shout", "todo", "read_output"}
+    assert offer.hidden == SETS - {"todo"}
 
 
 def test_the_built_in_tools_are_hidden_without_a_workspace() -> None:

@@ -21,9 +21,10 @@ from tests.tools.evolution.ended_tasks import (
     on_record,
     told_of,
 )
+from tests.toy_embeddings import ToyEmbeddings
 from typing_extensions import override
 
-from daruma.graph.storage import open_postgres
+from daruma.graph.storage import aopen_postgres, open_postgres
 from daruma.state.lessons import Experience, Pitfall
 from daruma.tools.evolution import Evidence, Pitfalls, Shelf, shelf
 from daruma.tools.evolution._evidence import evidence_of_setback, group_of, summarise
@@ -231,6 +232,27 @@ async def test_a_skill_in_common_counts_a_little() -> None:
 
     assert await pitfalls.similar(near, 1, min_confidence=LEAST) == []
     assert await pitfalls.similar(near, 1, min_confidence=LEAST, skills=["pdf"])
+
+
+async def test_what_is_meant_is_found_without_a_word_in_common(postgres_url: str) -> None:
+    """EV-05a: with others' pitfalls, too; what is about something else, and sealed text, is not."""
+    goal, alike, other = "Buy a fast car", "Acquire the quick automobile", "Feed the hound"
+    async with aopen_postgres(postgres_url) as postgres:
+        store = postgres.store.with_embeddings(ToyEmbeddings())
+        for owner in ("o", "theirs"):
+            experience = replace(an_experience(goal=goal), owner=owner)
+            sharing = Pitfalls(store, owner, shared=True)
+            await on_record(sharing, a_setback(), experience, LEAST)
+        ours, all_, plain = (
+            Pitfalls(store, "o"),
+            Pitfalls(store, "o", shared=True),
+            Pitfalls(postgres.store, "o"),
+        )
+
+        assert len(await ours.similar(alike, 1, min_confidence=LEAST)) == 1
+        assert len(await all_.similar(alike, 1, min_confidence=LEAST)) == 2
+        assert await ours.similar(other, 1, min_confidence=LEAST) == []
+        assert await plain.similar(alike, 1, min_confidence=LEAST) == []
 
 
 @pytest.mark.parametrize("shared", [False, True])
