@@ -13,8 +13,6 @@ from tests.daruma_command import DONE, PLAN, Daruma, command
 from tests.screen import widths
 from tests.terminal import Terminal
 
-from daruma.graph.run import Machine
-
 CTRL_C, CTRL_D, ALT_ENTER, TAB = "\x03", "\x04", "\x1b\r", "\t"
 READY = "\x1b[J\x1b[0;2m  t · "
 """A line to type on is drawn for the first time, while nothing is at work."""
@@ -195,12 +193,6 @@ def test_leaving_in_the_midst_says_what_becomes_of_it(daruma: Daruma) -> None:
     assert daruma("show", "t", "--json").json["status"] == "completed"
 
 
-steering = pytest.mark.skipif(
-    not hasattr(Machine, "asteer"), reason="a task at work can not be told anything yet"
-)
-
-
-@steering
 def test_a_line_while_it_works_is_told_to_the_task(daruma: Daruma) -> None:
     """So is a goal, and what is typed once it was stopped, which goes on with it."""
     with at_work(daruma) as (terminal, pipe):
@@ -220,7 +212,6 @@ def test_a_line_while_it_works_is_told_to_the_task(daruma: Daruma) -> None:
     assert daruma("show", "t", "--json").json["goal"] == "Wait well"
 
 
-@steering
 def test_a_stop_asks_in_place(daruma: Daruma) -> None:
     """After the step, before the next request; the answer goes on with the task."""
     with at_work(daruma) as (terminal, pipe):
