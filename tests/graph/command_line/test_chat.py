@@ -303,7 +303,7 @@ def test_each_command_is_one_of_the_command_line(daruma: Daruma) -> None:
         "/mode auto": "mode auto",
         "/model": "script.json",
         "/model nobody:knows": "nobody",
-        "/modle": "there is no /modle: did you mean /model?",
+        "/modle": "there is no /modle: did you mean /mode?",
         "/": "there is no /:",
         "/undo --nonsense": "No such option: --nonsense",
         "Do it": "The first is done.",
