@@ -24,7 +24,6 @@ from daruma.graph.requests import open_questions
 from daruma.graph.run import Machine
 from daruma.graph.storage import Postgres, aopen_postgres
 from daruma.state.channels import refuse_misfits
-from daruma.state.errors import DarumaError
 from daruma.state.settings import Settings
 from daruma.tools.calls import mcp_tools, open_mcp_tools
 
@@ -190,13 +189,11 @@ class Session:
         Raises :class:`~daruma.state.errors.DarumaError` where there is none.
         """
         async with AsyncExitStack() as stack:
-            graph: Any = self.running
+            graph = self.running
             if graph is None:
                 postgres = await stack.enter_async_context(aopen_postgres())
                 graph = build_graph(settings=Settings(), persistence=postgres)
-            if not hasattr(graph, "asteer"):
-                raise DarumaError("a task that is at work can not be told anything yet")
-            return str(await graph.asteer(self._config(), text, **how))
+            return await graph.asteer(self._config(), text, **how)
 
     async def _stream(self, graph: Machine, going: Go, kept: Keepsake, watcher: Watcher) -> None:
         config = self._config() | {"metadata": kept.metadata}
