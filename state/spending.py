@@ -307,6 +307,7 @@ def helper_limits(state: "State", helpers: int) -> list[Limits]:
             taken_in_phase=None,
             when_spent="stop",
             ask=False,
+            replan=0,
         )
         for number in range(helpers)
     ]
@@ -337,7 +338,8 @@ def _split(amount: int, among: int) -> list[int]:
 def delegations(state: "State", calls: Sequence[ToolTask]) -> list[Assignment]:
     """Return what the helpers of an answer's calls are sent: a phase of its own for each.
 
-    It has the id of its call. Who only reads changes nothing that could be verified.
+    It has the id of its call. Who only reads changes nothing that could be verified; the rubric is
+    for the caller's work.
     """
     if state.task is None:
         return []
@@ -349,6 +351,7 @@ def delegations(state: "State", calls: Sequence[ToolTask]) -> list[Assignment]:
                 state.task,
                 goal=text_of(call, "task"),
                 limits=limits,
+                rubric=(),
                 verify=state.task.verify and bool(call.args.get("write")),
                 helps="writes" if call.args.get("write") else "reads",
             ),
