@@ -25,8 +25,7 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 class Event:
     """The base of all events; ``type`` is the name that observers see.
 
-    ``member`` is the id of the phase whose team member it comes from, or of the call that a helper
-    carries out; empty for the task's own.
+    ``member`` is the id of a team member's phase, or of a helper's call; else it is empty.
     """
 
     type: ClassVar[str]
@@ -534,10 +533,7 @@ class VerificationCompleted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkJudged(Event):
-    """A judge has been asked whether the work meets its rubric; part of a verification (VE-11).
-
-    ``text`` has a line for each criterion that is not met, ``verdicts`` has them all.
-    """
+    """A judge was asked about the work (VE-11): ``text`` names what is not met, line by line."""
 
     type: ClassVar[str] = "work_judged"
     passed: bool
@@ -597,9 +593,8 @@ class RecoveryCompleted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class MessageReceived(Event):
-    """A task at work is told what a person sent to it: its next request is the first that has it.
+    """A task at work is told what a person sent to it, by its ``id``; ``goal`` is its new goal.
 
-    ``id`` is what sending returned. ``goal`` takes the place of the task's, where it is not empty.
     Told again by a run that goes on after one that was killed before it was stored.
     """
 

@@ -142,7 +142,7 @@ def statements(store: PostgresStore, number: int) -> int:
 
     async def count(connection: Any) -> int:
         executed: Any = Executed(connection)
-        await Search(IndexWords(Checked()), store.meanings, {}).of(executed, op)  # type: ignore[arg-type]
+        await Search(IndexWords(Checked()), store.meanings, {}).of(executed, op)
         return int(executed.count)
 
     return run(store.database.transact(count), loop=store.database.loop)

@@ -16,8 +16,8 @@ SOME = 3
 @pytest.mark.long
 def test_the_scenes_pass_through_every_node(postgres_url: str, tmp_path: Path) -> None:
     """So that the sweep below leaves no node out."""
-    few = ("paid", "mended", "fallen", "held", "asked", "crowded", "team", "spent", "replanned")
-    few += ("delegated",)
+    few = ["paid", "mended", "fallen", "held", "asked", "crowded", "team", "spent", "replanned"]
+    few += ["delegated"]
     walked = [untouched(postgres_url, tmp_path, scene)["seen"]["nodes"] for scene in few]
 
     assert set().union(*walked) - {"__start__"} == set(TABLE)

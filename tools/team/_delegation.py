@@ -137,9 +137,7 @@ def patch_of(snapshots: Snapshots, began: str, ended: str) -> str:
 
 def _differences(snapshots: Snapshots, began: str, ended: str) -> Iterator[str]:
     for change in snapshots.changes(began, ended):
-        old, new = (
-            (snapshots.text(each, change.path) or "").splitlines(keepends=True)
-            for each in (began, ended)
-        )
+        before, after = (snapshots.text(each, change.path) or "" for each in (began, ended))
+        old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
         told = [*unified_diff(old, new, f"a/{change.path}", f"b/{change.path}")]
         yield from told or [f"{change.path}: {change.what}\n"]

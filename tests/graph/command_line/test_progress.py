@@ -315,7 +315,7 @@ PLAN = {
 
 
 @contextmanager
-def hanging(daruma: Daruma, **size: int) -> Iterator[tuple[Terminal, IO[str]]]:
+def hanging(daruma: Daruma, columns: int = 60) -> Iterator[tuple[Terminal, IO[str]]]:
     """A run whose command has written a line, and ends when something is written to it."""
     go = daruma.folder / "ws" / "go"
     os.mkfifo(go)
@@ -323,7 +323,7 @@ def hanging(daruma: Daruma, **size: int) -> Iterator[tuple[Terminal, IO[str]]]:
     model = daruma.script(plan=[PLAN], main=[{"calls": [command(says)]}, DONE, DONE])
     terminal = Terminal(
         daruma, "run", "Count", "--workspace", "ws", "--mode", "plan_exec", "--model", model,
-        "--thread", "t", "--yes", **size,
+        "--thread", "t", "--yes", columns=columns,
     )  # fmt: skip
     terminal.wait_for("│ half .....")
     with go.open("w") as pipe:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langgraph.store.base import BaseStore, Op, PutOp, Result
+from langgraph.store.base import BaseStore, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 from pydantic import TypeAdapter
 from tests.damages import KEY
@@ -272,7 +272,7 @@ async def test_operations_may_be_part_of_a_larger_batch() -> None:
     store = InMemoryStore()
     await observed(store)
     pitfalls = Pitfalls(store, "o", shared=True)
-    ops: list[Op] = pitfalls.similar_ops(PARSER)
+    ops = pitfalls.similar_ops(PARSER)
 
     found = pitfalls.similar_of(await store.abatch(ops), PARSER, 9, min_confidence=LEAST)
 
