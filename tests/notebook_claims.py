@@ -84,6 +84,7 @@ CLAIMS: Mapping[str, tuple[str, ...]] = {
         "'approval', 'run_command: touch one.txt'",
         r"Both are there. \['one.txt', 'two.txt'\]",
         r"\[\]\n",
+        "message_received - Answer in German\ntask_completed - Zwei Dateien.",
         "'run', 'answer', 'show'.*?'completed, not checked', 'Nothing to do here.'",
     ),
     "08_judging": (
