@@ -28,7 +28,6 @@ from daruma.graph.command_line._options import (
 from daruma.graph.command_line._printable import one_line
 from daruma.state.errors import DarumaError
 from daruma.state.mode import MODES
-from daruma.state.verification import read_rubric
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
@@ -113,6 +112,8 @@ def _schema_in(path: str) -> dict[str, Any]:
 
 def _rubric_in(given: Sequence[str]) -> list[str]:
     """Read the criteria of files, and those that are told in words (VE-11)."""
+    from daruma.state.verification import read_rubric
+
     found: list[str] = []
     for each in given:
         try:
@@ -467,6 +468,12 @@ def acp(*, model: Model = None) -> None:
     """Serve the Agent Client Protocol on standard input and output, for editors."""
     from daruma.graph.protocols import serve_acp
 
+    try:
+        sys.stdin.fileno()
+    except (AttributeError, OSError, ValueError):
+        raise DarumaError(
+            "standard input is closed: an editor has to be at its other end"
+        ) from None
     _serve_clients(serve_acp, model, person=True)
 
 

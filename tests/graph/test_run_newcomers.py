@@ -126,7 +126,7 @@ GIVEN: dict[str, tuple[Use, str]] = {
     "no keys": (after({}), "a request needs messages"),
     "no messages": (after({"messages": []}), "a request needs messages"),
     "a wrong key": (after({"message": "x"}), "did you mean 'messages'?"),
-    "another key": (after({"input": "x"}), "known: messages, mode, workspace, continuity"),
+    "another key": (after({"input": "x"}), "known: messages, mode, workspace, rubric, continuity"),
     "a number said": (after({"messages": [5]}), "can not be read: Unsupported message type"),
     "a role": (after({"messages": [("usr", "x")]}), "Unexpected message type: 'usr'"),
     "content": (
