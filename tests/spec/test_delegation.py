@@ -72,6 +72,16 @@ def test_without_the_setting_nothing_is_offered(workspace: Path) -> None:
     assert "there is no tool 'delegate'" in run.outputs["look"]
 
 
+@pytest.mark.parametrize("said", ["false", "no", 0])
+def test_only_a_yes_lets_a_helper_write(workspace: Path, said: Any) -> None:
+    """PL-08: also where arguments go unchecked: no word for no lets it write."""
+    script = asking(helped("a", write=said), a=[calls(create("n", "n")), say("No.")])
+    run = Run(script, workspace=workspace, tools={"validate_schema": False}, **ON).ask()
+
+    assert not (workspace / "n").exists()
+    assert run.happened("member_started")[0]["workspace"] == str(workspace)
+
+
 def test_who_helps_does_not_delegate(workspace: Path) -> None:
     """PL-08: neither a helper nor a member of a team is offered the tool: one level deep."""
     script = asking(helped("look"), look=[calls(helped("deeper")), say("No help.")])
