@@ -6,7 +6,7 @@ from daruma.state.calls import ToolTask, calls_to_run, set_status
 from daruma.state.channels import State, Update
 from daruma.state.errors import DarumaError
 from daruma.state.events import MemberStarted, ToolCompleted, ToolStarted
-from daruma.state.spending import delegations, text_of, writes
+from daruma.state.spending import delegations, savepoint_name, text_of, writes
 from daruma.tools.calls import tool_result
 from daruma.tools.context import Context
 from daruma.tools.rollback import Written, write_savepoint
@@ -23,7 +23,8 @@ async def delegate(state: State, context: Context) -> Update:
     writers = [call for call in calls if call.id not in refused and writes(call)]
     written = Written([])
     if writers:
-        written = await write_savepoint(state.task, "phase", context, phase_id=writers[0].id)
+        name = savepoint_name(state, writers[0])
+        written = await write_savepoint(state.task, "phase", context, phase_id=name)
     for call in calls:
         _emit_started(call, state, context, refused.get(call.id))
     return {

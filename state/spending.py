@@ -344,7 +344,7 @@ def delegations(state: "State", calls: Sequence[ToolTask]) -> list[Assignment]:
     if state.task is None:
         return []
     snapshots = {each.id: each.snapshot for each in state.savepoints}
-    drawn = next((call.id for call in calls if writes(call)), None)
+    drawn = next((savepoint_name(state, call) for call in calls if writes(call)), None)
     return [
         Assignment(
             task=replace(
@@ -383,6 +383,14 @@ def text_of(call: ToolTask, name: str) -> str:
 def writes(call: ToolTask) -> bool:
     """Whether a call lets its helper write: where it goes unchecked, by nothing but a true."""
     return call.args.get("write") is True
+
+
+def savepoint_name(state: "State", call: ToolTask) -> str:
+    """Name what helpers begin from after a call, never as a phase, whose own beginning stays."""
+    phases, name = state.plan.phases if state.plan else (), call.id
+    while name in {phase.id for phase in phases}:
+        name += "/helpers"
+    return name
 
 
 def describe_dependencies(plan: Plan, phase: Phase) -> str:
