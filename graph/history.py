@@ -73,7 +73,7 @@ class Fork:
         """Return the messages that the thread goes on from."""
         at = self.config["configurable"]["checkpoint_id"]
         points = (p for p in history if p.config["configurable"]["checkpoint_id"] == at)
-        return next(points).values.get("messages", ())
+        return list(next(points).values.get("messages", ()))
 
 
 def fork_of(
