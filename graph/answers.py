@@ -1,7 +1,7 @@
 """One reply per question, parking, what is said to a task at work, and if there is any work."""
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -166,8 +166,19 @@ async def send(
         task_id=task.id if task else "",
     )
     if not await steering_of(checkpointer).send(thread_id, message):
-        raise NotNow(f"too much waits to be told on thread {thread_id!r}: resume it first")
+        raise _too_much_waits(thread_id)
     return message.id
+
+
+async def send_again(checkpointer: Any, thread_id: str, said: Sequence[SteeringMessage]) -> None:
+    """Keep what a task was told, as it goes on from before that (FA-14). Raises as :func:`send`."""
+    for each in said:
+        if not await steering_of(checkpointer).send(thread_id, each):
+            raise _too_much_waits(thread_id)
+
+
+def _too_much_waits(thread_id: str) -> NotNow:
+    return NotNow(f"too much waits to be told on thread {thread_id!r}: resume it first")
 
 
 def _words(what: str, text: object) -> str:

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from langchain_core.messages import RemoveMessage
+from langchain_core.messages import AnyMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import CheckpointMetadata
@@ -68,6 +68,12 @@ class Fork:
     config: RunnableConfig
     values: dict[str, Any] | None
     as_node: str
+
+    def before(self, history: Sequence[StateSnapshot]) -> Sequence[AnyMessage]:
+        """Return the messages that the thread goes on from."""
+        at = self.config["configurable"]["checkpoint_id"]
+        points = (p for p in history if p.config["configurable"]["checkpoint_id"] == at)
+        return list(next(points).values.get("messages", ()))
 
 
 def fork_of(

@@ -14,7 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 from typing_extensions import override
 
-from daruma.graph.answers import accept_reply, readdress_reply, send
+from daruma.graph.answers import accept_reply, readdress_reply, send, send_again
 from daruma.graph.errors import Failures, closing
 from daruma.graph.fast_path import SAVER_KEY, durability_within, is_within, with_saver
 from daruma.graph.follow import Following, Look
@@ -77,6 +77,7 @@ from daruma.state.messages import plain
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
+from daruma.state.steering import told_since
 from daruma.state.steps import ContextUsage
 from daruma.tools.calls import McpServers, import_schema_checks
 from daruma.tools.files import aworkspace_locked
@@ -417,6 +418,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
 
         The files of its workspace go back with it, but for what somebody else changed.
         ``call`` is the id of a tool call, to run that one again or to have it asked for again.
+        What a person said to the task since then is told again (FA-14).
         Returns the config of the thread. Raises
         :class:`~daruma.graph.history.NothingToReopen`.
         """
@@ -431,6 +433,8 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
             if call is None:
                 async with aworkspace_locked(workspace_of(None, history[0])):
                     await in_thread(restore_failed_files, history[0], self._files_id(config))
+            said = told_since(fork.before(history), State(**history[0].values))
+            await send_again(self.checkpointer, self._thread_id(config), said)
             told = RunnableConfig(metadata=config.get("metadata", {}))
             given = merge_configs(fork.config, told)
             await own.aupdate_state(given, fork.values, as_node=fork.as_node)

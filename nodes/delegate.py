@@ -6,7 +6,7 @@ from daruma.state.calls import ToolTask, calls_to_run, set_status
 from daruma.state.channels import State, Update
 from daruma.state.errors import DarumaError
 from daruma.state.events import MemberStarted, ToolCompleted, ToolStarted
-from daruma.state.spending import delegations, text_of
+from daruma.state.spending import delegations, savepoint_name, text_of, writes
 from daruma.tools.calls import tool_result
 from daruma.tools.context import Context
 from daruma.tools.rollback import Written, write_savepoint
@@ -20,10 +20,11 @@ async def delegate(state: State, context: Context) -> Update:
     """
     calls = calls_to_run(state.calls, delegated=True)
     refused = await _refusals(state, calls, context)
-    writers = [call for call in calls if call.id not in refused and call.args.get("write")]
+    writers = [call for call in calls if call.id not in refused and writes(call)]
     written = Written([])
     if writers:
-        written = await write_savepoint(state.task, "phase", context, phase_id=writers[0].id)
+        name = savepoint_name(state, writers[0])
+        written = await write_savepoint(state.task, "phase", context, phase_id=name)
     for call in calls:
         _emit_started(call, state, context, refused.get(call.id))
     return {
@@ -61,7 +62,7 @@ def _emit_started(call: ToolTask, state: State, context: Context, refused: str |
         )
         return
     workspace = state.task.workspace if state.task else None
-    if workspace and call.args.get("write"):
+    if workspace and writes(call):
         thread = f"{context.files_of}\0{call.message_id}"
         workspace = str(worktree_folder(Path(workspace), thread, call.id))
     started = MemberStarted(phase_id=call.id, expert=text_of(call, "expert"), workspace=workspace)

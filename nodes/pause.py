@@ -98,7 +98,7 @@ def _apply_stop_decision(state: State, answer: str, context: Context) -> Update:
     }
     if not stop:
         return update
-    why = Failure(code="stopped", node="main", message="a person stopped the task")
+    why = Failure(code="stopped", node="pause", message="a person stopped the task")
     return {**update, "failure": why}
 
 

@@ -344,7 +344,7 @@ def delegations(state: "State", calls: Sequence[ToolTask]) -> list[Assignment]:
     if state.task is None:
         return []
     snapshots = {each.id: each.snapshot for each in state.savepoints}
-    drawn = next((call.id for call in calls if call.args.get("write")), None)
+    drawn = next((savepoint_name(state, call) for call in calls if writes(call)), None)
     return [
         Assignment(
             task=replace(
@@ -352,8 +352,8 @@ def delegations(state: "State", calls: Sequence[ToolTask]) -> list[Assignment]:
                 goal=text_of(call, "task"),
                 limits=limits,
                 rubric=(),
-                verify=state.task.verify and bool(call.args.get("write")),
-                helps="writes" if call.args.get("write") else "reads",
+                verify=state.task.verify and writes(call),
+                helps="writes" if writes(call) else "reads",
             ),
             phase=Phase(
                 id=call.id,
@@ -378,6 +378,19 @@ def delegations(state: "State", calls: Sequence[ToolTask]) -> list[Assignment]:
 def text_of(call: ToolTask, name: str) -> str:
     """Return an argument as text, whatever was given: calls may go unchecked (TL-07)."""
     return str(call.args.get(name) or "")
+
+
+def writes(call: ToolTask) -> bool:
+    """Whether a call lets its helper write: where it goes unchecked, by nothing but a true."""
+    return call.args.get("write") is True
+
+
+def savepoint_name(state: "State", call: ToolTask) -> str:
+    """Name what helpers begin from after a call, never as a phase, whose own beginning stays."""
+    phases, name = state.plan.phases if state.plan else (), call.id
+    while name in {phase.id for phase in phases}:
+        name += "/helpers"
+    return name
 
 
 def describe_dependencies(plan: Plan, phase: Phase) -> str:

@@ -18,6 +18,8 @@ _ID: Final = re.compile(r"/\d+:steering:([0-9a-f]{32})")
 
 SENT_AT: Final = "sent_at"
 """Where a message of the history holds when it was sent, in Unix seconds."""
+GOAL: Final = "goal"
+"""Where it holds the goal that it gave its task."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +83,23 @@ def _ids(known: Gathered[str], messages: Sequence[AnyMessage]) -> Gathered[str]:
     return extend_known(known, found) if found else known
 
 
+def told_since(earlier: Sequence[AnyMessage], state: State) -> list[SteeringMessage]:
+    """Return what a task was told since its history was ``earlier``, to be told once more.
+
+    It stops nothing again: who said so was asked, or is asked anew.
+    """
+    known = {each.id for each in earlier}
+    own = (m for m in state.messages if steering_id(m) and m.id not in known)
+    return [_as_sent(each, state.task_id) for each in own]
+
+
+def _as_sent(told: AnyMessage, task_id: str) -> SteeringMessage:
+    kept = told.additional_kwargs
+    goal, at = str(kept.get(GOAL, "")), float(kept.get(SENT_AT, 0.0))
+    text = told.text.removesuffix(f"\n\n{_describe_goal(goal)}")
+    return SteeringMessage(id=steering_id(told), text=text, at=at, goal=goal, task_id=task_id)
+
+
 def deliver(state: State, sent: Sequence[SteeringMessage]) -> Update:
     """Return the update that tells a task what was sent, in its order.
 
@@ -100,10 +119,15 @@ def deliver(state: State, sent: Sequence[SteeringMessage]) -> Update:
 
 def _message(state: State, sent: SteeringMessage, *, late: bool) -> HumanMessage:
     head = "Said to the task before this one, when it had asked for the last time:" if late else ""
-    goal = f"The goal of the task is now: {sent.goal}" if sent.goal else ""
-    text = "\n\n".join(each for each in (head, sent.text, goal) if each)
-    own = {SENT_AT: sent.at}
+    goal = "" if late else sent.goal
+    parts = (head, sent.text, _describe_goal(sent.goal) if sent.goal else "")
+    text = "\n\n".join(each for each in parts if each)
+    own = {SENT_AT: sent.at} | ({GOAL: goal} if goal else {})
     return HumanMessage(text, id=f"{state.task_id}:steering:{sent.id}", additional_kwargs=own)
+
+
+def _describe_goal(goal: str) -> str:
+    return f"The goal of the task is now: {goal}"
 
 
 def can_be_steered(state: State) -> bool:

@@ -301,6 +301,7 @@ class ProcessSteering:
 
     def __init__(self) -> None:
         self._waiting = defaultdict[str, list[SteeringMessage]](list)
+        self._lock = Lock()
 
     def waits(self, thread_id: str) -> bool:
         return bool(self._waiting.get(thread_id))
@@ -309,15 +310,20 @@ class ProcessSteering:
         return [*self._waiting[thread_id]]
 
     async def send(self, thread_id: str, message: SteeringMessage) -> bool:
-        if len(self._waiting[thread_id]) >= MOST_WAITING:
-            return False
-        self._waiting[thread_id].append(message)
-        return True
+        with self._lock:
+            waiting = self._waiting[thread_id]
+            if message.id in [each.id for each in waiting]:
+                return True
+            if len(waiting) >= MOST_WAITING:
+                return False
+            waiting.append(message)
+            return True
 
     def forget(self, thread_id: str, ids: Collection[str]) -> None:
-        left = [each for each in self._waiting.pop(thread_id, ()) if each.id not in ids]
-        if left:
-            self._waiting[thread_id] = left
+        with self._lock:
+            left = [each for each in self._waiting.pop(thread_id, ()) if each.id not in ids]
+            if left:
+                self._waiting[thread_id] = left
 
 
 # --- What is kept of threads beside a checkpointer: its own place, else one in this process.

@@ -72,6 +72,30 @@ def test_without_the_setting_nothing_is_offered(workspace: Path) -> None:
     assert "there is no tool 'delegate'" in run.outputs["look"]
 
 
+@pytest.mark.parametrize("said", ["false", "no", 0])
+def test_only_a_yes_lets_a_helper_write(workspace: Path, said: Any) -> None:
+    """PL-08: also where arguments go unchecked: no word for no lets it write."""
+    script = asking(helped("a", write=said), a=[calls(create("n", "n")), say("No.")])
+    run = Run(script, workspace=workspace, tools={"validate_schema": False}, **ON).ask()
+
+    assert not (workspace / "n").exists()
+    assert run.happened("member_started")[0]["workspace"] == str(workspace)
+
+
+def test_a_call_that_is_named_as_its_phase_moves_no_beginning(workspace: Path) -> None:
+    """PL-08, RO-02: a phase that fails goes back to where it began, not to where helpers did."""
+    phase = {"id": "a", "title": "A", "rollback": "snapshot"}
+    turns = [calls(create("mine", "1", "m")), calls(writes("a")), say(), say()]
+    script = {"plan": [plan(phase)], "main": turns, "main@a": [calls(create("n", "n")), say()]}
+    lost = {"verification": {"commands": ["false"], "max_reinjections": 0}}
+    spent = {"budgets": {"reflect": 0}}
+    run = Run(script, workspace=workspace, **ON, **UNREVIEWED, **NO_RECOVERY, **lost, **spent)
+    run.ask()
+
+    assert run.result.status == "failed"
+    assert not (workspace / "mine").exists()
+
+
 def test_who_helps_does_not_delegate(workspace: Path) -> None:
     """PL-08: neither a helper nor a member of a team is offered the tool: one level deep."""
     script = asking(helped("look"), look=[calls(helped("deeper")), say("No help.")])

@@ -309,6 +309,44 @@ def test_another_goal_takes_the_place_of_the_tasks(kept: dict[str, Any]) -> None
     assert run.graph.timeline(run.config).goal == "Paint it red"
 
 
+def test_a_task_that_is_tried_again_still_has_what_was_said(kept: dict[str, Any]) -> None:
+    """FA-14: it goes back to before the request that failed, and is told that, too, once more."""
+    said = {0: [{"text": "I thought again.", "goal": "Paint it red"}, "Mind the gap."]}
+    script = [LOOK, {"raise": "boom"}]  # at each try
+    alone = {"fallback_chain": {"recovery": {"enabled": False}}}
+    run = Steered(script, said, **alone, **OFF, **kept)
+    run.ask()
+    for _ in range(2):
+        run.graph.reopen(run.config)
+        run.send(None)
+
+    told = [
+        "Do it",
+        "I thought again.\n\nThe goal of the task is now: Paint it red",
+        "Mind the gap.",
+    ]
+    assert run.heard == [["Do it"], told, told, told]
+    assert run.snapshot.values["task"].goal == "Paint it red"
+
+
+@pytest.mark.parametrize("mode", ["react", "plan_exec"])
+def test_a_task_that_was_stopped_asks_once_more(kept: dict[str, Any], mode: str) -> None:
+    """FA-14: `daruma retry` goes back to the question, not to before what was said."""
+    script = {"plan": [plan("One")], "main": [LOOK, say(), say()]}
+    unread = {"spec_review": {"enabled": False}}
+    run = Steered(script, {0: {"text": "Wait.", "stop": True}}, mode=mode, **unread, **OFF, **kept)
+    run.ask().reply({"answer": "stop"})
+    run.graph.reopen(run.config)
+    run.send(None)
+    asked = run.question.value["question"]
+    run.reply({"answer": "go on"})
+
+    assert "stands still" in asked
+    assert run.heard[-1][-2:] == ["Wait.", "go on"]
+    assert len(run.heard) == 2
+    assert run.result.status == "completed"
+
+
 # --- What is no message to a task at work.
 
 
