@@ -59,6 +59,7 @@ def test_each_line_is_a_task_of_one_thread(daruma: Daruma) -> None:
     assert code == 0
     assert shown.index("The first is done.") < shown.index("▸ Do the second")
     assert "The second is done." in shown
+    assert shown.count("Do the first") == 1
     assert shown.rstrip().endswith("go on with daruma chat --thread t")
     assert goals(daruma) == ["Do the first", "Do the second"]
     assert daruma("show", "t", "--json").json["workspace"] == str(daruma.folder / "ws")
@@ -250,6 +251,8 @@ def test_commands_that_look_are_there_while_it_works(daruma: Daruma) -> None:
     with at_work(daruma) as (terminal, pipe):
         say(terminal, "/budget", "think 1 of 50")
         terminal.wait_for("▸", anew=True)
+        say(terminal, "/context", "an estimate")
+        terminal.wait_for("▸", anew=True)
         say(terminal, "/show", "Timeline")
         terminal.wait_for("read line", anew=True)
         say(terminal, "/undo", "an undo waits")
@@ -294,7 +297,7 @@ def test_each_command_is_one_of_the_command_line(daruma: Daruma) -> None:
     said = {
         "/budget": "nothing is spent yet",
         "/plan": "there is no plan",
-        "/context": "nothing was counted yet",
+        "/context": "nothing has begun",
         "/stop": "✗",
         "/resume": "nothing has begun",
         "/mode": "mode auto",
@@ -325,6 +328,20 @@ def test_each_command_is_one_of_the_command_line(daruma: Daruma) -> None:
     assert terminal.end() == 0
     assert "Traceback" not in terminal.seen
     assert "this is a bug" not in terminal.seen
+
+
+def test_the_window_is_told_as_elsewhere(daruma: Daruma) -> None:
+    """CX-08: each part, and the sum; as ``daruma show --context`` does."""
+    terminal = chat(daruma)
+    say(terminal, "Do it")
+    say(terminal, "/context", "an estimate")
+    terminal.wait_for(READY, anew=True)
+    assert leave(terminal) == 0
+
+    usage = daruma("show", "t", "--context", "--json").json
+    said = [each.split() for each in terminal.screen.shown]
+    for part, tokens in (usage["parts"] | {"all": usage["tokens"]}).items():
+        assert any(each[:-3] == part.split() and each[-3] == f"{tokens:,}" for each in said), part
 
 
 def test_undo_asks_and_puts_the_files_back(daruma: Daruma) -> None:
