@@ -2,6 +2,8 @@
 
 import asyncio
 import io
+import os
+import select
 import shlex
 import signal
 import sys
@@ -12,7 +14,7 @@ from concurrent import futures
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -117,6 +119,19 @@ def unread() -> Iterator[None]:
         termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
 
 
+def typed_ahead() -> str:
+    """Return what was typed while there was no line to type on: it stands there, and is not sent.
+
+    Otherwise each line of a paste would be one.
+    """
+    found = b""
+    with unread():
+        while select.select([sys.stdin], [], [], 0)[0] and (more := os.read(0, 65536)):
+            found += more
+    text = found.decode(errors="ignore").replace("\r", "\n")
+    return "" if "\x1b" in text else "".join(c for c in text if c.isprintable() or c == "\n")
+
+
 class Keys(Vt100Input):
     """Keys, which wait also while something is printed above the line."""
 
@@ -135,16 +150,21 @@ class Prompt:
     def __init__(self, paper: Paper, names: list[str]) -> None:
         self.kept = ""
         self._paper, self._working = paper, False
+        self._names = names
         self._picture: Callable[[], list[Text]] = list
+
+    @cached_property
+    def _session(self) -> PromptSession[str]:
+        """What reads; it draws on the terminal at once when it is made."""
         output = create_output()
         if isinstance(output, Vt100_Output):
             output.enable_cpr = False  # a terminal that does not answer would be waited for
-        self._session = PromptSession[str](
+        return PromptSession[str](
             message=self._message,
             multiline=True,
             prompt_continuation="  ",
             key_bindings=self._keys(),
-            completer=WordCompleter(names, sentence=True),
+            completer=WordCompleter(self._names, sentence=True),
             complete_while_typing=False,
             reserve_space_for_menu=4,
             erase_when_done=True,  # what was sent is printed as all else is
@@ -217,9 +237,10 @@ class Interrupted(Exception):
 class Chat:
     """One thread in a talk, until its person leaves. ``yes`` agrees as ``--yes`` does.
 
-    The model and the mode are those of the next tasks; it is ``left`` at its end. What ``/NAME``
-    does is done by ``do_NAME``, and told by its docstring. Where a terminal can not be drawn on,
-    lines are read plainly, and nothing can be typed while a task is at work.
+    The model and the mode are those of the next tasks; it is ``left`` at its end, and a line
+    ``taken`` once its task has begun. What ``/NAME`` does is done by ``do_NAME``, and told by its
+    docstring. Where a terminal can not be drawn on, lines are read plainly, and nothing can be
+    typed while a task is at work.
     """
 
     session: Session
@@ -232,7 +253,7 @@ class Chat:
         names = [f"/{each}" for each in self._names]
         self._prompt = Prompt(self.paper, names) if self.paper.terminal else None
         self._model, self._next, self._code = "", list[str](), 0
-        self.left = self._warned = self._asked = False
+        self.left = self.taken = self._warned = self._asked = False
         self._talk: Talk | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -282,6 +303,7 @@ class Chat:
             if self._next:
                 line = self._next.pop(0)
             elif self._prompt:
+                self._prompt.kept += typed_ahead()
                 line = run_interruptible(self._prompt.read(self._status, working=False))
             else:
                 line = input("> ")
@@ -346,16 +368,24 @@ class Chat:
                 raise Interrupted
             return Go(given)
 
+        self.taken = False
         try:
             self._hold(begin)
         except Interrupted:
             self._steer(text)
             self._hold(unfinished)
+        except DarumaError:
+            self._keep("" if self.taken else text)
+            raise
 
     def _steer(self, text: str, **how: Any) -> None:
-        steering = self.session.steer(text, **how)
         try:
-            self._await(steering)
+            if self._loop and not self.session.running:
+                raise DarumaError("the task has not begun yet: Enter sends it again")
+            self._await(self.session.steer(text, **how))
+            stands = "it stops before its next request, and asks you"
+            said = stands if how.get("stop") else "it is told with its next request"
+            self.paper.put(Line("note", said))
         except DarumaError:
             self._keep("" if how else text)
             raise
@@ -545,6 +575,7 @@ class _Beside(Progress):
     @override
     def see(self, mode: str, part: Mapping[str, Any]) -> None:
         if mode == "custom" and part["type"] == "task_started" and not part.get("member"):
+            self._chat.taken = True
             self._paper.put(*lines_of({**part, "thread": self._thread}, "")[1:])  # as it was typed
         else:
             super().see(mode, part)

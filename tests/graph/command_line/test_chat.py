@@ -77,6 +77,17 @@ def test_a_paste_is_one_task(daruma: Daruma) -> None:
     assert goals(daruma) == ["one\ntwo é 数\nthree", "/four\nfive"]
 
 
+def test_what_is_typed_before_there_is_a_line_is_not_sent(daruma: Daruma) -> None:
+    """A paste that comes too early stands in the line, whole."""
+    terminal = Terminal(daruma, "chat", "--thread", "t", "--model", daruma.script(main=[ONE]))
+    terminal.press("one\ntwo 数\nthree")
+    terminal.wait_for(READY)
+    say(terminal, "")
+
+    assert leave(terminal) == 0
+    assert goals(daruma) == ["one\ntwo 数\nthree"]
+
+
 # --- Questions are asked in place, as `daruma run` does on a terminal.
 
 
@@ -197,12 +208,12 @@ def test_leaving_in_the_midst_says_what_becomes_of_it(daruma: Daruma) -> None:
 def test_a_line_while_it_works_is_told_to_the_task(daruma: Daruma) -> None:
     """So is a goal, and what is typed once it was stopped, which goes on with it."""
     with at_work(daruma) as (terminal, pipe):
-        say(terminal, "Use tabs", "▸")
+        say(terminal, "Use tabs", "it is told")
         terminal.press(CTRL_C)
         terminal.wait_for(READY, anew=True)
         terminal.type("Be brief")
         terminal.wait_for("read line", anew=True)
-        say(terminal, "/goal Wait well", "▸")
+        say(terminal, "/goal Wait well", "it is told")
         let_go(pipe)
         terminal.wait_for(READY, anew=True)
 
@@ -216,7 +227,7 @@ def test_a_line_while_it_works_is_told_to_the_task(daruma: Daruma) -> None:
 def test_a_stop_asks_in_place(daruma: Daruma) -> None:
     """After the step, before the next request; the answer goes on with the task."""
     with at_work(daruma) as (terminal, pipe):
-        say(terminal, "/stop", "▸")
+        say(terminal, "/stop", "it stops before")
         let_go(pipe)
         terminal.wait_for("(empty: later)", anew=True)
         say(terminal, "Go on", "The first is done.")
@@ -372,7 +383,7 @@ def test_the_next_task_has_the_model_that_was_named(daruma: Daruma) -> None:
 
 def test_a_task_that_fails_is_told_and_the_talk_goes_on(daruma: Daruma) -> None:
     """Its headline; the exit code of a talk is 0."""
-    terminal = chat(daruma, script={"main": [{"fail": "server_error"}, TWO]})
+    terminal = chat(daruma, script={"main": [{"raise": "server_error"}, TWO]})
     say(terminal, "Do it", "model_unavailable")
     terminal.wait_for(READY, anew=True)
 
@@ -484,7 +495,10 @@ def test_a_second_chat_on_a_thread_at_work_is_told_so(daruma: Daruma) -> None:
         second.wait_for("Go on with it?")
         say(second, "y")
         say(second, "Me too")
-        second.press(CTRL_C)  # what was not taken is still there
+        second.press("!")
+        second.wait_for("!", anew=True)
+        assert second.screen.shown[-1] == "▸ Me too!"  # what was not taken is still there
+        second.press(CTRL_C)
         assert leave(second) == 0
         assert second.seen.count("✗") == 2
         let_go(pipe)
