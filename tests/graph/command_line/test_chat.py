@@ -489,20 +489,37 @@ def test_untrusted_settings_are_asked_about_first(daruma: Daruma) -> None:
 
 
 def test_a_second_chat_on_a_thread_at_work_is_told_so(daruma: Daruma) -> None:
-    """On one line, and can be typed on."""
+    """On one line, and can be typed on: that is told to what is at work."""
     with at_work(daruma) as (terminal, pipe):
         second = Terminal(daruma, "chat", "--thread", "t", columns=300)
         second.wait_for("Go on with it?")
         say(second, "y")
         say(second, "Me too")
-        second.press("!")
-        second.wait_for("!", anew=True)
-        assert second.screen.shown[-1] == "▸ Me too!"  # what was not taken is still there
-        second.press(CTRL_C)
         assert leave(second) == 0
         assert second.seen.count("✗") == 2
+        assert second.seen.count("it is told with its next request") == 1
         let_go(pipe)
         terminal.wait_for(READY, anew=True)
 
         assert leave(terminal) == 0
     assert goals(daruma) == ["Wait"]
+    assert "“ Me too" in "\n".join(terminal.screen.shown)
+
+
+def test_a_line_that_is_not_taken_stands_there_again(daruma: Daruma) -> None:
+    """As where another run works in the workspace."""
+    with at_work(daruma) as (terminal, pipe):
+        named = ("--thread", "u", "--workspace", "ws", "--model", "scripted:script.json")
+        second = Terminal(daruma, "chat", *named, columns=300)
+        second.wait_for("u · auto")
+        say(second, "Me too", "works in")
+        second.wait_for("u · auto", anew=True)
+        second.press("!")
+        second.wait_for("!", anew=True)
+        assert second.screen.shown[-1] == "▸ Me too!"
+        second.press(CTRL_C)
+        assert leave(second) == 0
+        let_go(pipe)
+        terminal.wait_for(READY, anew=True)
+
+        assert leave(terminal) == 0
