@@ -383,8 +383,10 @@ def test_the_next_task_has_the_model_that_was_named(daruma: Daruma) -> None:
 
 def test_a_task_that_fails_is_told_and_the_talk_goes_on(daruma: Daruma) -> None:
     """Its headline; the exit code of a talk is 0."""
-    terminal = chat(daruma, script={"main": [{"raise": "server_error"}, TWO]})
-    say(terminal, "Do it", "model_unavailable")
+    terminal = chat(daruma, script={"main": [{"raise": "out of order"}, TWO]})
+    say(terminal, "Do it", "The task ended as failed: out of order")
+    terminal.wait_for(READY, anew=True)
+    say(terminal, "Again", "The second is done.")
     terminal.wait_for(READY, anew=True)
 
     assert leave(terminal) == 0
