@@ -28,7 +28,15 @@ class Terminal:
         self.resize(columns, rows)
         daruma.setenv("TERM", kind)
         own = dict(os.environ)  # readline, once imported, gives children a size of its own
-        self.process = daruma.start(*args, stdin=inside, stdout=inside, stderr=inside, env=own)
+        self.process = daruma.start(
+            *args,
+            stdin=inside,
+            stdout=inside,
+            stderr=inside,
+            env=own,
+            start_new_session=True,
+            preexec_fn=_own_terminal,
+        )
         os.close(inside)
         self._shown, self._typed_at = b"", 0
 
@@ -72,3 +80,8 @@ class Terminal:
             pass  # a terminal without a process left in it can not be read
         os.close(self._screen)
         return self.process.wait(SECONDS)
+
+
+def _own_terminal() -> None:
+    """Let Ctrl-C be a signal to this process, also while it reads no keys."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -2,15 +2,19 @@
 
 import asyncio
 import io
+import os
+import select
 import shlex
 import signal
 import sys
+import termios
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent import futures
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -22,6 +26,7 @@ from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import has_focus
 from prompt_toolkit.formatted_text import ANSI
+from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.output import create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
@@ -31,12 +36,21 @@ from typing_extensions import override
 
 from daruma.graph.command_line._conversation import Conversation
 from daruma.graph.command_line._errors import UsageMistake, complaint, kept, usage_line
+from daruma.graph.command_line._event_lines import lines_of
 from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._printable import one_line, resume_command
 from daruma.graph.command_line._progress import Progress, spent_of
 from daruma.graph.command_line._questions import plan_lines
-from daruma.graph.command_line._session import Go, Session, Start, unfinished, usable_model
+from daruma.graph.command_line._session import (
+    Go,
+    Replies,
+    Session,
+    Start,
+    unfinished,
+    usable_model,
+)
 from daruma.graph.command_line._settings import agreed
+from daruma.graph.command_line._tables import context_table
 from daruma.graph.command_line._thread_view import Stop
 from daruma.graph.command_line._threads import show, threads, undo
 from daruma.graph.storage import aopen_postgres
@@ -89,6 +103,43 @@ class Above(io.StringIO):
         sys.stdout.flush()
 
 
+@contextmanager
+def unread() -> Iterator[None]:
+    """Let keys wait, unseen, for the next line to type on; Ctrl-C alone is a signal.
+
+    Otherwise a terminal would echo them meanwhile, and take a Ctrl-D for itself.
+    """
+    before, mode = termios.tcgetattr(sys.stdin), termios.tcgetattr(sys.stdin)
+    mode[0] &= ~termios.ICRNL
+    mode[3] &= ~(termios.ECHO | termios.ICANON)
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, mode)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
+
+
+def typed_ahead() -> str:
+    """Return what was typed while there was no line to type on: it stands there, and is not sent.
+
+    Otherwise each line of a paste would be one.
+    """
+    found = b""
+    with unread():
+        while select.select([sys.stdin], [], [], 0)[0] and (more := os.read(0, 65536)):
+            found += more
+    text = found.decode(errors="ignore").replace("\r", "\n")
+    return "" if "\x1b" in text else "".join(c for c in text if c.isprintable() or c == "\n")
+
+
+class Keys(Vt100Input):
+    """Keys, which wait also while something is printed above the line."""
+
+    @override
+    def cooked_mode(self) -> AbstractContextManager[None]:
+        return unread()
+
+
 class Prompt:
     """The line that a person types on, below the ``picture`` of what goes on.
 
@@ -99,19 +150,25 @@ class Prompt:
     def __init__(self, paper: Paper, names: list[str]) -> None:
         self.kept = ""
         self._paper, self._working = paper, False
+        self._names = names
         self._picture: Callable[[], list[Text]] = list
+
+    @cached_property
+    def _session(self) -> PromptSession[str]:
+        """What reads; it draws on the terminal at once when it is made."""
         output = create_output()
         if isinstance(output, Vt100_Output):
             output.enable_cpr = False  # a terminal that does not answer would be waited for
-        self._session = PromptSession[str](
+        return PromptSession[str](
             message=self._message,
             multiline=True,
             prompt_continuation="  ",
             key_bindings=self._keys(),
-            completer=WordCompleter(names, sentence=True),
+            completer=WordCompleter(self._names, sentence=True),
             complete_while_typing=False,
             reserve_space_for_menu=4,
             erase_when_done=True,  # what was sent is printed as all else is
+            input=Keys(sys.stdin),
             output=output,
         )
 
@@ -180,9 +237,10 @@ class Interrupted(Exception):
 class Chat:
     """One thread in a talk, until its person leaves. ``yes`` agrees as ``--yes`` does.
 
-    The model and the mode are those of the next tasks. What ``/NAME`` does is done by ``do_NAME``,
-    and told by its docstring. Where a terminal can not be drawn on, lines are read plainly, and
-    nothing can be typed while a task is at work.
+    The model and the mode are those of the next tasks; it is ``left`` at its end, and a line
+    ``taken`` once its task has begun. What ``/NAME`` does is done by ``do_NAME``, and told by its
+    docstring. Where a terminal can not be drawn on, lines are read plainly, and nothing can be
+    typed while a task is at work.
     """
 
     session: Session
@@ -195,7 +253,7 @@ class Chat:
         names = [f"/{each}" for each in self._names]
         self._prompt = Prompt(self.paper, names) if self.paper.terminal else None
         self._model, self._next, self._code = "", list[str](), 0
-        self._left = self._warned = self._asked = False
+        self.left = self.taken = self._warned = self._asked = False
         self._talk: Talk | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -214,7 +272,7 @@ class Chat:
         )
         if snapshot:
             self._safely(partial(self._take_up, snapshot))
-        while not self._left:
+        while not self.left:
             self._safely(self._obey_next)
         if self.session.reached:
             again = f"daruma chat --thread {shlex.quote(self.session.thread)}"
@@ -233,6 +291,7 @@ class Chat:
             return snapshot
 
     def _take_up(self, snapshot: StateSnapshot) -> None:
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)  # nothing is answered before it is asked
         going = "  The last task was interrupted. Go on with it? [y]es, [n]o: "
         if snapshot.interrupts:
             self._hold(lambda _: None)
@@ -244,6 +303,7 @@ class Chat:
             if self._next:
                 line = self._next.pop(0)
             elif self._prompt:
+                self._prompt.kept += typed_ahead()
                 line = run_interruptible(self._prompt.read(self._status, working=False))
             else:
                 line = input("> ")
@@ -260,7 +320,9 @@ class Chat:
         try:
             work()
         except UntrustedSettings as error:
-            if agreed(error.path):
+            if self._loop:  # nothing is asked while keys go to the line below
+                self.paper.put(Line("bad", one_line(complaint(error) or str(error), 1000)))
+            elif agreed(error.path):
                 self._safely(work)
         except (KeyboardInterrupt, EOFError, typer.Abort):
             self.paper.put(Line("note", "cancelled; /quit leaves"))
@@ -274,7 +336,7 @@ class Chat:
     def _signalled(self, code: int) -> None:
         """Leave for a signal that asks for it; Ctrl-C ends what runs, not the talk."""
         if code == 128 + signal.SIGTERM:
-            self._left, self._code = True, code
+            self.left, self._code = True, code
 
     # --- What a line does.
 
@@ -282,7 +344,7 @@ class Chat:
         text = line.strip()
         name, _, words = text[1:].partition(" ")
         self._warned &= text == "/quit"
-        if text:
+        if text and self._prompt:  # else the terminal itself shows what is typed
             self.paper.put(Line("given", text))
         if text.startswith("/") and name in self._names:
             getattr(self, f"do_{name}")(words.strip())
@@ -306,22 +368,36 @@ class Chat:
                 raise Interrupted
             return Go(given)
 
+        self.taken = False
         try:
             self._hold(begin)
         except Interrupted:
             self._steer(text)
             self._hold(unfinished)
+        except DarumaError:
+            self._keep("" if self.taken else text)
+            raise
 
     def _steer(self, text: str, **how: Any) -> None:
-        steering = self.session.steer(text, **how)
         try:
-            if self._loop:
-                asyncio.run_coroutine_threadsafe(steering, self._loop).result()
-            else:
-                run_interruptible(steering)
+            if self._loop and not self.session.running:
+                raise DarumaError("the task has not begun yet: Enter sends it again")
+            self._await(self.session.steer(text, **how))
+            stands = "it stops before its next request, and asks you"
+            said = stands if how.get("stop") else "it is told with its next request"
+            self.paper.put(Line("note", said))
         except DarumaError:
             self._keep("" if how else text)
             raise
+
+    def _await(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await it on the loop of the task that is at work, or on one of its own."""
+        if self._loop:
+            try:
+                return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+            except futures.CancelledError as error:
+                raise DarumaError("what was at work has ended meanwhile") from error
+        return run_interruptible(work)
 
     def _keep(self, text: str) -> None:
         if self._prompt:
@@ -336,21 +412,27 @@ class Chat:
 
     async def listen(self, progress: Progress) -> None:
         """Obey lines while a task is at work."""
+        if not self._prompt:
+            return
         self._loop, self._asked = asyncio.get_running_loop(), False
         try:
-            while self._prompt and not self._asked:
-                try:
-                    line = await self._prompt.read(progress.picture, working=True)
-                except EOFError:
-                    line = "/quit"
-                if self._asked:
-                    self._prompt.kept = line
-                elif self._talk and self._talk.ended:
-                    self._next.append(line)
-                else:
-                    await asyncio.to_thread(self._safely, partial(self._obey, line))
+            with unread():
+                while not self._asked:
+                    await self._listen(self._prompt, progress)
         finally:
             self._loop = None
+
+    async def _listen(self, prompt: Prompt, progress: Progress) -> None:
+        try:
+            line = await prompt.read(progress.picture, working=True)
+        except EOFError:
+            line = "/quit"
+        if self._asked:
+            prompt.kept = line
+        elif self._talk and self._talk.ended:
+            self._next.append(line)
+        else:
+            await asyncio.to_thread(self._safely, partial(self._obey, line))
 
     async def finish_line(self, typing: "asyncio.Task[None]") -> None:
         """Let a person end the line that is half typed: it answers no question by chance."""
@@ -383,10 +465,10 @@ class Chat:
         self.paper.put(*lines or [Line("note", "nothing is spent yet")])
 
     def do_context(self, _: str) -> None:
-        """Say how large the last request was."""
-        held = [each.counted for each in self._values().get("steps", ()) if each.counted]
-        said = f"the last request held {held[-1]:,} tokens" if held else "nothing was counted yet"
-        self.paper.put(Line("note", said))
+        """Show what the window is spent on."""
+        if not self.session.reached:
+            raise DarumaError("nothing has begun on this thread yet")
+        context_table(self._await(self.session.context_cost())).show(self.paper)
 
     def do_show(self, options: str) -> None:
         """Show what happened on the thread; as --tail 5."""
@@ -433,9 +515,9 @@ class Chat:
 
     def do_quit(self, _: str) -> None:
         """Leave; the thread stays."""
-        self._left = self._warned or not self._loop
+        self.left = self._warned or not self._loop
         later = resume_command(self.session.thread)
-        if not self._left:
+        if not self.left:
             said = f"a task is at work: again stops it and leaves; {later} goes on with it"
             self.paper.put(Line("note", said))
         elif self._loop:
@@ -465,12 +547,17 @@ class Talk(Conversation):
         self.paper = self.chat.paper
 
     @override
+    def _ask(self, stop: Stop) -> Replies:
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+        return super()._ask(stop)
+
+    @override
     def progress(self) -> Progress:
         return _Beside(self.chat)
 
     @override
     def tell_cancelled(self, session: Session) -> None:
-        again = "/resume goes on with it; or say what it is to do"
+        again = "" if self.chat.left else "/resume goes on with it; or say what it is to do"
         self.paper.put(Line("head", "Cancelled", again if session.reached else "nothing had begun"))
 
 
@@ -484,6 +571,14 @@ class _Beside(Progress):
     @override
     def begin(self, thread: str, model: str) -> None:
         self._thread = thread  # the chat has said it
+
+    @override
+    def see(self, mode: str, part: Mapping[str, Any]) -> None:
+        if mode == "custom" and part["type"] == "task_started" and not part.get("member"):
+            self._chat.taken = True
+            self._paper.put(*lines_of({**part, "thread": self._thread}, "")[1:])  # as it was typed
+        else:
+            super().see(mode, part)
 
     @override
     async def over(self, work: Coroutine[Any, Any, T]) -> T:

@@ -25,6 +25,7 @@ from daruma.graph.run import Machine
 from daruma.graph.storage import Postgres, aopen_postgres
 from daruma.state.channels import refuse_misfits
 from daruma.state.settings import Settings
+from daruma.state.steps import ContextUsage
 from daruma.tools.calls import mcp_tools, open_mcp_tools
 
 if TYPE_CHECKING:
@@ -153,14 +154,7 @@ class Session:
             refuse_foreign_calls(self.thread, snapshot, going)
             if going:
                 kept = replace(kept, model=usable_model(model, settings))
-                here = Path(self.workspace or kept.folder)
-                servers = open_mcp_tools(settings.tools.mcp_servers, here)
-                tools = await stack.enter_async_context(servers)
-                store = postgres.store_for(settings.llm)
-                form = self.response_format
-                graph = build_graph(
-                    model, tools, settings, postgres, store=store, response_format=form
-                )
+                graph = await self._built(stack, postgres, kept, settings)
                 self.running = graph
                 stack.callback(setattr, self, "running", None)
             if going and going.reopen:
@@ -194,6 +188,27 @@ class Session:
                 postgres = await stack.enter_async_context(aopen_postgres())
                 graph = build_graph(settings=Settings(), persistence=postgres)
             return await graph.asteer(self._config(), text, **how)
+
+    async def context_cost(self) -> ContextUsage | None:
+        """Return what the window is spent on as the thread stands, at work or not (CX-08)."""
+        async with AsyncExitStack() as stack:
+            graph = self.running
+            if graph is None:
+                postgres = await stack.enter_async_context(aopen_postgres())
+                kept = await self.keepsake(postgres)
+                kept = replace(kept, model=self.model or kept.model)
+                graph = await self._built(stack, postgres, kept, kept.settings())
+            return await graph.acontext_cost(self._config())
+
+    async def _built(
+        self, stack: AsyncExitStack, postgres: Postgres, kept: Keepsake, settings: Settings
+    ) -> Machine:
+        """Return the graph that runs the thread; its servers of tools end with the stack."""
+        here = Path(self.workspace or kept.folder)
+        servers = open_mcp_tools(settings.tools.mcp_servers, here)
+        tools = await stack.enter_async_context(servers)
+        store, form = postgres.store_for(settings.llm), self.response_format
+        return build_graph(kept.model, tools, settings, postgres, store=store, response_format=form)
 
     async def _stream(self, graph: Machine, going: Go, kept: Keepsake, watcher: Watcher) -> None:
         config = self._config() | {"metadata": kept.metadata}

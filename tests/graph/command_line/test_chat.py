@@ -59,6 +59,7 @@ def test_each_line_is_a_task_of_one_thread(daruma: Daruma) -> None:
     assert code == 0
     assert shown.index("The first is done.") < shown.index("▸ Do the second")
     assert "The second is done." in shown
+    assert shown.count("Do the first") == 1
     assert shown.rstrip().endswith("go on with daruma chat --thread t")
     assert goals(daruma) == ["Do the first", "Do the second"]
     assert daruma("show", "t", "--json").json["workspace"] == str(daruma.folder / "ws")
@@ -74,6 +75,17 @@ def test_a_paste_is_one_task(daruma: Daruma) -> None:
 
     assert leave(terminal) == 0
     assert goals(daruma) == ["one\ntwo é 数\nthree", "/four\nfive"]
+
+
+def test_what_is_typed_before_there_is_a_line_is_not_sent(daruma: Daruma) -> None:
+    """A paste that comes too early stands in the line, whole."""
+    terminal = Terminal(daruma, "chat", "--thread", "t", "--model", daruma.script(main=[ONE]))
+    terminal.press("one\ntwo 数\nthree")
+    terminal.wait_for(READY)
+    say(terminal, "")
+
+    assert leave(terminal) == 0
+    assert goals(daruma) == ["one\ntwo 数\nthree"]
 
 
 # --- Questions are asked in place, as `daruma run` does on a terminal.
@@ -196,12 +208,12 @@ def test_leaving_in_the_midst_says_what_becomes_of_it(daruma: Daruma) -> None:
 def test_a_line_while_it_works_is_told_to_the_task(daruma: Daruma) -> None:
     """So is a goal, and what is typed once it was stopped, which goes on with it."""
     with at_work(daruma) as (terminal, pipe):
-        say(terminal, "Use tabs", "▸")
+        say(terminal, "Use tabs", "it is told")
         terminal.press(CTRL_C)
         terminal.wait_for(READY, anew=True)
         terminal.type("Be brief")
         terminal.wait_for("read line", anew=True)
-        say(terminal, "/goal Wait well", "▸")
+        say(terminal, "/goal Wait well", "it is told")
         let_go(pipe)
         terminal.wait_for(READY, anew=True)
 
@@ -215,7 +227,7 @@ def test_a_line_while_it_works_is_told_to_the_task(daruma: Daruma) -> None:
 def test_a_stop_asks_in_place(daruma: Daruma) -> None:
     """After the step, before the next request; the answer goes on with the task."""
     with at_work(daruma) as (terminal, pipe):
-        say(terminal, "/stop", "▸")
+        say(terminal, "/stop", "it stops before")
         let_go(pipe)
         terminal.wait_for("(empty: later)", anew=True)
         say(terminal, "Go on", "The first is done.")
@@ -249,6 +261,8 @@ def test_commands_that_look_are_there_while_it_works(daruma: Daruma) -> None:
     """What puts files back waits."""
     with at_work(daruma) as (terminal, pipe):
         say(terminal, "/budget", "think 1 of 50")
+        terminal.wait_for("▸", anew=True)
+        say(terminal, "/context", "an estimate")
         terminal.wait_for("▸", anew=True)
         say(terminal, "/show", "Timeline")
         terminal.wait_for("read line", anew=True)
@@ -294,7 +308,7 @@ def test_each_command_is_one_of_the_command_line(daruma: Daruma) -> None:
     said = {
         "/budget": "nothing is spent yet",
         "/plan": "there is no plan",
-        "/context": "nothing was counted yet",
+        "/context": "nothing has begun",
         "/stop": "✗",
         "/resume": "nothing has begun",
         "/mode": "mode auto",
@@ -327,6 +341,20 @@ def test_each_command_is_one_of_the_command_line(daruma: Daruma) -> None:
     assert "this is a bug" not in terminal.seen
 
 
+def test_the_window_is_told_as_elsewhere(daruma: Daruma) -> None:
+    """CX-08: each part, and the sum; as ``daruma show --context`` does."""
+    terminal = chat(daruma)
+    say(terminal, "Do it")
+    say(terminal, "/context", "an estimate")
+    terminal.wait_for(READY, anew=True)
+    assert leave(terminal) == 0
+
+    usage = daruma("show", "t", "--context", "--json").json
+    said = [each.split() for each in terminal.screen.shown]
+    for part, tokens in (usage["parts"] | {"all": usage["tokens"]}).items():
+        assert any(each[:-3] == part.split() and each[-3] == f"{tokens:,}" for each in said), part
+
+
 def test_undo_asks_and_puts_the_files_back(daruma: Daruma) -> None:
     """As `daruma undo` does."""
     daruma.configure("tools: {policy: {run_command: allow}}\n")
@@ -355,8 +383,10 @@ def test_the_next_task_has_the_model_that_was_named(daruma: Daruma) -> None:
 
 def test_a_task_that_fails_is_told_and_the_talk_goes_on(daruma: Daruma) -> None:
     """Its headline; the exit code of a talk is 0."""
-    terminal = chat(daruma, script={"main": [{"fail": "server_error"}, TWO]})
-    say(terminal, "Do it", "model_unavailable")
+    terminal = chat(daruma, script={"main": [{"raise": "out of order"}, TWO]})
+    say(terminal, "Do it", "The task ended as failed: out of order")
+    terminal.wait_for(READY, anew=True)
+    say(terminal, "Again", "The second is done.")
     terminal.wait_for(READY, anew=True)
 
     assert leave(terminal) == 0
@@ -461,17 +491,37 @@ def test_untrusted_settings_are_asked_about_first(daruma: Daruma) -> None:
 
 
 def test_a_second_chat_on_a_thread_at_work_is_told_so(daruma: Daruma) -> None:
-    """On one line, and can be typed on."""
+    """On one line, and can be typed on: that is told to what is at work."""
     with at_work(daruma) as (terminal, pipe):
         second = Terminal(daruma, "chat", "--thread", "t", columns=300)
         second.wait_for("Go on with it?")
         say(second, "y")
         say(second, "Me too")
-        second.press(CTRL_C)  # what was not taken is still there
         assert leave(second) == 0
         assert second.seen.count("✗") == 2
+        assert second.seen.count("it is told with its next request") == 1
         let_go(pipe)
         terminal.wait_for(READY, anew=True)
 
         assert leave(terminal) == 0
     assert goals(daruma) == ["Wait"]
+    assert "“ Me too" in "\n".join(terminal.screen.shown)
+
+
+def test_a_line_that_is_not_taken_stands_there_again(daruma: Daruma) -> None:
+    """As where another run works in the workspace."""
+    with at_work(daruma) as (terminal, pipe):
+        named = ("--thread", "u", "--workspace", "ws", "--model", "scripted:script.json")
+        second = Terminal(daruma, "chat", *named, columns=300)
+        second.wait_for("u · auto")
+        say(second, "Me too", "works in")
+        second.wait_for("u · auto", anew=True)
+        second.press("!")
+        second.wait_for("!", anew=True)
+        assert second.screen.shown[-1] == "▸ Me too!"
+        second.press(CTRL_C)
+        assert leave(second) == 0
+        let_go(pipe)
+        terminal.wait_for(READY, anew=True)
+
+        assert leave(terminal) == 0
