@@ -106,9 +106,8 @@ def rubric_of(state: State) -> tuple[str, ...]:
 def _unjudged(state: State) -> bool:
     """Whether a criterion of the work at hand has no verdict: nothing was left to ask a judge."""
     checks = state.verification.checks if state.verification else ()
-    return not {v.criterion for check in checks for v in check.verdicts}.issuperset(
-        rubric_of(state)
-    )
+    judged = {v.criterion for check in checks for v in check.verdicts}
+    return not judged.issuperset(rubric_of(state))
 
 
 ENDINGS: Final[tuple[tuple[Callable[[State], bool], Status], ...]] = (
