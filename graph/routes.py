@@ -144,6 +144,8 @@ def after_main(
 def after_compress(
     state: State,
 ) -> Literal["answerable", "plannable", "reflectable", "fatal"]:
+    if state.steps and state.steps[-1].signature == budget.GAVE_UP:
+        return "plannable"  # where it ends
     if state.failure or state.compaction is None:
         return "fatal"
     return _NOW[state.compaction.asked_by]

@@ -1,6 +1,6 @@
 """Bring the request that is over its budget under it, by showing less of the history."""
 
-from daruma.state.budget import record_step
+from daruma.state.budget import GAVE_UP, record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import ContextCompacted
 from daruma.state.steps import Step
@@ -23,6 +23,9 @@ async def compress(state: State, context: Context) -> Update:
     step = record(ok=done.failure is None, audit=audit, context_cost=done.cost)
     steps = [*_calls(state, done), *step]
     update: Update = {"compaction": done.compaction, "crowded": None, "steps": steps}
+    if done.failure and state.crowded.node == "plan" and state.plan:  # it ends as without (PL-01b)
+        steps += begin_step(state, "plan", context)(ok=False, signature=GAVE_UP)
+        return update
     return {**update, "failure": done.failure} if done.failure else update
 
 

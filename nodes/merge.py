@@ -245,7 +245,8 @@ async def _check_whole(
     except (ToolError, DarumaError, OSError) as error:
         context.emit(VerificationCompleted(passed=False, summary=str(error)))
         found = Verification(note=f"the checks of the whole could not be run: {error}")
-        return replace(round_, verification=found)
+        failed = Failure(code="verification_failed", node="merge", message=found.note)
+        return replace(round_, verification=found, failure=failed if rubric else None)
     context.emit(verification_completed(found))
     if found.passed:
         return replace(round_, verification=found)

@@ -95,6 +95,8 @@ async def plan(state: State, context: Context) -> Update:
     It may look around first (PL-01a). Where planning anew comes to nothing, no failure is told: the
     task ends as the old plan has it end.
     """
+    if state.plan and state.steps and state.steps[-1].signature == budget.GAVE_UP:
+        return {}  # no compaction has made room for the request
     old, state = state.plan, replace(state, plan=None)  # what planning takes is of no phase
     update = await _plan(state, context, old)
     if state.calls:  # those of a look; what a hook made of one may be open still

@@ -9,6 +9,7 @@ from daruma.state import budget
 from daruma.state.channels import State, Update
 from daruma.state.events import VerificationCompleted
 from daruma.state.failure import Code, Failure
+from daruma.state.outcome import rubric_of
 from daruma.state.steps import Step
 from daruma.state.verification import Verification, excerpt
 from daruma.tools.context import (
@@ -19,7 +20,7 @@ from daruma.tools.context import (
     receive_before_end,
 )
 from daruma.tools.errors import FileUnavailable, ToolError
-from daruma.tools.judge import NotJudged, rubric_of, with_judgement
+from daruma.tools.judge import NotJudged, with_judgement
 from daruma.tools.sandbox import SandboxUnavailable
 from daruma.tools.snapshots import SnapshotUnavailable
 from daruma.tools.verification import run_all_checks, verification_completed

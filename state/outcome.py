@@ -87,6 +87,29 @@ def waits(state: State) -> bool:
     return asked is not None and asked.status == "open" and asked.task_id == state.task_id
 
 
+def rubric_of(state: State) -> tuple[str, ...]:
+    """Return the criteria of the phase at hand; with the last phase also those of the whole task.
+
+    A team's members are held against those of their phases; the whole is judged when it is merged.
+    """
+    task, plan = state.task, state.plan
+    if task is None or not task.verify:
+        return ()
+    if plan is None:
+        return task.rubric
+    phase = plan.phase(plan.current)
+    others = all(each.status == "completed" for each in plan.phases if each.id != plan.current)
+    whole = task.rubric if others and task.expert is None else ()
+    return tuple(dict.fromkeys((*(phase.rubric if phase else ()), *whole)))
+
+
+def _unjudged(state: State) -> bool:
+    """Whether a criterion of the work at hand has no verdict: nothing was left to ask a judge."""
+    checks = state.verification.checks if state.verification else ()
+    judged = {v.criterion for check in checks for v in check.verdicts}
+    return not judged.issuperset(rubric_of(state))
+
+
 ENDINGS: Final[tuple[tuple[Callable[[State], bool], Status], ...]] = (
     (_failed_with("approval_denied"), "blocked"),
     (_failed_with("budget_exceeded"), "budget_exceeded"),
@@ -99,12 +122,14 @@ ENDINGS: Final[tuple[tuple[Callable[[State], bool], Status], ...]] = (
     (_red_reflected, "gave_up_after_reflections"),
     (_red_out_of_steps, "max_steps_exceeded"),
     (_red, "failed"),
+    (_unjudged, "failed"),
     (lambda _: True, "completed"),
 )
 """How work ends: the first line that holds. Nothing else decides it (MO-08, MO-10, VE-05).
 
 A failure counts first, then whether there is an answer at all, whatever the checks say, then what
-they said. ``completed`` never goes with a verification that failed.
+they said. ``completed`` never goes with a verification that failed, nor with a rubric that no judge
+held the work against (VE-11).
 """
 
 
@@ -125,6 +150,9 @@ def work_failure(state: State, status: Status) -> Failure | None:
         message = f"verification failed: {state.verification.summary} ({_ended_by(state)})"
         detail = excerpt(state.verification)
         return Failure(code="verification_failed", node="verify", message=message, detail=detail)
+    if status == "failed":
+        message = "the work as it is now was not judged: budgets.verify is used up"
+        return Failure(code="verification_failed", node="verify", message=message)
     return Failure(code="max_steps_exceeded", node="main", message=stopped_text(state))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
@@ -14,10 +14,6 @@ from daruma.state.record import record
 from daruma.state.steps import Step
 from daruma.state.task import Status, Task
 from daruma.state.verification import Check, Rubric, Verification
-
-if TYPE_CHECKING:
-    pass
-
 
 # --- The plan of a task: phases, what they depend on, and how far they came.
 

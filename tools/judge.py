@@ -1,6 +1,7 @@
 """Judging work by a rubric: what the judge is shown, and what counts as its verdict (VE-11)."""
 
 import json
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -58,25 +59,6 @@ _CHARACTERS: Final = 2
 """Characters for each token of a context window that the work may take: it has other tenants."""
 
 
-# --- Which criteria the work at hand is held against. Pure.
-
-
-def rubric_of(state: State) -> tuple[str, ...]:
-    """Return the criteria of the phase at hand; with the last phase also those of the whole task.
-
-    A team's members are held against those of their phases; the whole is judged when it is merged.
-    """
-    task, plan = state.task, state.plan
-    if task is None or not task.verify:
-        return ()
-    if plan is None:
-        return task.rubric
-    phase = plan.phase(plan.current)
-    others = all(each.status == "completed" for each in plan.phases if each.id != plan.current)
-    whole = task.rubric if others and task.expert is None else ()
-    return tuple(dict.fromkeys((*(phase.rubric if phase else ()), *whole)))
-
-
 # --- The work, as the judge is shown it: answers, and the files that the task has changed.
 
 
@@ -88,10 +70,14 @@ class Work:
     left_out: tuple[str, ...] = ()
 
     def shown(self) -> str:
-        """Return the work between marks that nothing in it can hold: they are its own digest."""
-        mark = sha256(repr(self.texts).encode(errors="replace")).hexdigest()[:16]
-        parts = [f"<<<{mark} {name}\n{text}\n{mark}>>>" for name, text in self.texts]
-        return "\n\n".join((*parts, *self.left_out))
+        """Return the work between marks that nothing in it can hold: they are its own digest.
+
+        What is left out stands between them too: the names of files are the work's.
+        """
+        rest = [("not shown", "\n".join(self.left_out))] if self.left_out else []
+        shown = (*self.texts, *rest)
+        mark = sha256(repr(shown).encode(errors="replace")).hexdigest()[:16]
+        return "\n\n".join(f"<<<{mark} {name}\n{text}\n{mark}>>>" for name, text in shown)
 
     def holds(self, quote: str) -> bool:
         """Whether a quote stands in one of the texts, but for blanks, and is long enough."""
@@ -145,19 +131,21 @@ def _read_files(snapshots: Snapshots, began: str) -> tuple[list[tuple[str, str]]
             left_out.append(f"[{change.path}: {change.what}, no text]")
             continue
         if len(text) > _MOST_OF_FILE:
-            text = _changed_part(snapshots.text(began, change.path) or "", text)
+            part = _changed_part(snapshots.text(began, change.path) or "", text)
+            cut, text = len(part) > _MOST_OF_FILE, part[:_MOST_OF_FILE]
+            left_out += [f"[{change.path}: cut, {len(part)} characters changed]"] * cut
         files.append((f"file {change.path}", mask_keys(text)))
     more = len(changes) - _MOST_FILES
     return files, left_out + ([f"[{more} more files were changed]"] if more > 0 else [])
 
 
 def _changed_part(before: str, now: str) -> str:
-    """Return the lines from the first that differs to the last, with some around, cut to fit."""
+    """Return the lines from the first that differs to the last, with some around."""
     old, new = before.splitlines(), now.splitlines()
     head = _same(old, new)
     tail = _same(old[head:][::-1], new[head:][::-1])
     part = new[max(head - _AROUND, 0) : len(new) - tail + _AROUND]
-    return "\n".join(part)[:_MOST_OF_FILE]
+    return "\n".join(part)
 
 
 def _same(old: Sequence[str], new: Sequence[str]) -> int:
@@ -227,7 +215,7 @@ def _checked(said: _Verdict, criterion: str, work: Work) -> Verdict:
 
 def _restates(quote: str, criterion: str) -> bool:
     """Whether a quote holds the criterion itself; a word or three of it may stand in any text."""
-    words, quoted = criterion.casefold().rstrip(".").split(), quote.casefold().split()
+    words, quoted = (re.findall(r"\w+", text.casefold()) for text in (criterion, quote))
     return len(words) > _FEW_WORDS and " ".join(words) in " ".join(quoted)
 
 

@@ -245,6 +245,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("compress", {"compaction": Compaction(asked_by="plan")}, "plannable"),
     ("compress", {"compaction": Compaction(asked_by="reflect")}, "reflectable"),
     ("compress", FAILED | {"compaction": Compaction()}, "fatal"),
+    ("compress", planned(ended("failed"), steps=GAVE_UP), "plannable"),
     ("main", UNRECOVERED, "fatal"),
     ("plan", UNRECOVERED, "hopeless"),
     ("verify", UNRECOVERED, "exhausted"),

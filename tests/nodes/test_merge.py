@@ -208,6 +208,18 @@ async def test_checks_that_can_not_be_run_are_no_reason_to_fail(ws: Path) -> Non
     assert "could not be run" in verification.note
 
 
+async def test_work_with_a_rubric_that_can_not_be_checked_has_failed(ws: Path) -> None:
+    """VE-11: nobody has judged it, whatever the reason."""
+    plan = a_plan(a_phase("a", status="running"), a_phase("b", status="running"))
+    reports = (worked(ws, "a", a=""), worked(ws, "b", b=""))
+    given = state(*reports, plan=plan, workspace=str(ws), verify=True, rubric=("is good",))
+
+    update = await merge(given, replace(a_context(given=RED_TOGETHER), open_sandbox=no_sandbox))
+
+    failure: Any = update["failure"]
+    assert (failure.code, failure.node) == ("verification_failed", "merge")
+
+
 async def test_the_verification_is_that_of_who_was_merged_last() -> None:
     """Not of one that failed."""
     failed = report("b", status="failed", outcome="failed", failure=a_failure())

@@ -176,6 +176,28 @@ def test_without_a_usable_plan_the_task_ends_as_it_would_have(
     assert run.unclosed == []
 
 
+def test_what_no_window_holds_is_not_planned_anew() -> None:
+    """PL-01b: a request that no compaction brings under the budget; what was pending stays so."""
+
+    def note(text: str) -> str:
+        """Note it."""
+        return text
+
+    many = [{"id": f"p{n}", "title": "T" * 100} for n in range(30)]
+    script = {
+        "plan": [plan(*many)],
+        "main": [*[say("x y " * 500)] * 3, calls(call("revise_plan", why="No."))],
+        "compress": [say("All went well.")] * 9,
+    }
+    window: dict[str, Any] = {"llm": {"context_window_tokens": 3000}}
+    run = Run(script, with_tools=[note], **UNREVIEWED, **window).ask()
+
+    assert run.nodes[-4:] == ["compress", "plan", "emergency", "finish"]
+    assert [*statuses(run).values()] == [*["completed"] * 3, "failed", *["pending"] * 26]
+    assert str(run.result.error_message).startswith("No.\n")
+    assert run.unclosed == []
+
+
 @pytest.mark.parametrize(("replan", "plans"), [(0, 1), (1, 2), (2, 3)])
 def test_planning_anew_has_a_quota(replan: int, plans: int) -> None:
     """PL-01b: the last plan's failure is the task's."""

@@ -100,14 +100,16 @@ def test_a_quote_stands_in_one_text(quote: str, there: bool) -> None:
 def test_what_the_work_says_of_itself_is_no_evidence() -> None:
     """VE-11: a quote that holds the criterion is the work's own word about itself."""
     criterion = "All names are spelled right"
-    work = Work((("answer", "I made sure that all names are spelled right. It is by Ann."),))
+    text = "Sure that all names are spelled right. It is by Ann. **All names,** are spelled right!"
+    work = Work((("answer", text),))
     said = '{"verdicts": [{"criterion": 1, "why": "so", "evidence": "%s", "met": true}]}'
 
     (own,) = read_verdicts(said % "that all names are spelled  right", (criterion,), work)
+    (marked,) = read_verdicts(said % "**All names,** are spelled right!", (criterion,), work)
     (shown,) = read_verdicts(said % "It is by Ann.", (criterion,), work)
-    (short,) = read_verdicts(said % "made sure that all names", ("Sure",), work)
+    (short,) = read_verdicts(said % "Sure that all names", ("Sure",), work)
 
-    assert (own.met, shown.met, short.met) == (False, True, True)
+    assert (own.met, marked.met, shown.met, short.met) == (False, False, True, True)
     assert own.why == "the work only says so of itself; the judge said: so"
 
 
