@@ -81,6 +81,7 @@ class Check:
     ``sandbox`` is the level it ran at, ``not_covered`` what that leaves open; ``stopped_by`` is the
     limit it was killed for, if it was. ``still_red`` says that tests which were red before the task
     ran, and are red now. The judge is one of them (VE-11), with its ``verdicts`` and no exit code.
+    A command of the plan has its ``stdout`` and ``stderr`` apart, too (RO-04).
     """
 
     command: str
@@ -89,6 +90,8 @@ class Check:
     note: str = ""
     conclusive: bool = True
     output: str = ""
+    stdout: str | None = None
+    stderr: str | None = None
     timed_out: bool = False
     seconds: float = 0.0
     sandbox: str = "none"
@@ -114,6 +117,8 @@ class Check:
         """Return JSON-able values, with the outcome; the output as it is on record (VE-10)."""
         plain = asdict(self) | {"outcome": self.outcome}
         plain.pop("schema_version")
+        if self.stdout is None:
+            del plain["stdout"], plain["stderr"]
         verdicts = [*plain.pop("verdicts")]
         for each in verdicts:
             each.pop("schema_version")

@@ -224,6 +224,8 @@ def _recorded(result: CommandResult) -> Check:
         exit_code=result.exit_code,
         note=kill_reason(result),
         output=recorded_output(result.stdout, result.stderr, sandbox_hint(result)),
+        stdout=recorded_output(result.stdout),
+        stderr=recorded_output(result.stderr),
         timed_out=result.timed_out,
         seconds=result.seconds,
         sandbox=result.sandbox,

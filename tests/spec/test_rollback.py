@@ -162,6 +162,8 @@ def test_rollback_commands_run_in_the_workspace_and_are_on_record(workspace: Pat
     assert (validation.command, validation.exit_code, validation.passed) == ("exit 5", 5, False)
     assert (rollback.command, rollback.exit_code, rollback.passed) == (undo, 7, False)
     assert {str(workspace), "for people"} <= set(rollback.output.splitlines())
+    assert (rollback.stdout, rollback.stderr) == (str(workspace), "for people")
+    assert validation.to_dict() | {"stdout": "", "stderr": ""} == validation.to_dict()
     assert not rollback.timed_out
     audited = [(each["purpose"], each["exit_code"]) for each in run.happened("command_run")]
     assert audited[-2:] == [("validation", 5), ("rollback", 7)]
