@@ -252,12 +252,13 @@ def by_astream(graph: Machine) -> list[Any]:
 
 
 def seen(graph: Machine, way: Any) -> tuple[Any, ...]:
-    """All that a run shows, but for its times and ids: events, state and result."""
+    """All that a run shows, but for its times, ids and tools: events, state and result."""
     events = [{**event, "at": 0, "seconds": 0} for event in way(graph)]
     values = graph.get_state(CONFIG).values
     result = values["result"].to_dict()
     said = [(message.type, message.text) for message in values["messages"]]
-    return ([each["type"] for each in events], said, result | {"timings": {}}, sorted(values))
+    result |= {"timings": {}, "context_usage": None}  # a store brings tools of its own
+    return ([each["type"] for each in events], said, result, sorted(values))
 
 
 WAYS = (by_invoke, by_stream, by_ainvoke, by_astream)

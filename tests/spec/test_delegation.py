@@ -83,7 +83,7 @@ def test_only_a_yes_lets_a_helper_write(workspace: Path, said: Any) -> None:
 
 
 def test_a_call_that_is_named_as_its_phase_moves_no_beginning(workspace: Path) -> None:
-    """PL-08, RO-02: a phase that fails goes back to where it began, not to where helpers did."""
+    """PL-08: a phase that fails goes back to where it began, not to where helpers did (RO-02)."""
     phase = {"id": "a", "title": "A", "rollback": "snapshot"}
     turns = [calls(create("mine", "1", "m")), calls(writes("a")), say(), say()]
     script = {"plan": [plan(phase)], "main": turns, "main@a": [calls(create("n", "n")), say()]}

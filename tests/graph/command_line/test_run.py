@@ -678,8 +678,10 @@ def test_a_model_that_never_gets_it_right_ends_within_its_budget(
 ) -> None:
     """``gave_up_after_reflections``, exit code 1, and 11 calls: 1 plan, 8 thinks, 2 reflections.
 
-    It is checked as often as BU-01 has it: 1 + what is put back (1) + what is reflected on (2).
+    It is checked as often as BU-01 has it: 1 + what is put back (1) + what is reflected on (2). A
+    new plan would have all of that once more (PL-01b).
     """
+    daruma_openai_runs.setenv("DARUMA_BUDGETS__REPLAN", "0")
     said, requests = run_openai_runs(daruma_openai_runs, stubborn())
 
     assert (said.code, said.json["status"]) == (1, "gave_up_after_reflections")
