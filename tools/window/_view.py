@@ -25,7 +25,7 @@ from daruma.state.context import pitfall_messages, repository_instructions
 from daruma.state.failure import Failure, ModelFailed
 from daruma.state.messages import Growing, growing
 from daruma.state.steps import Asking, Compaction, ContextUsage, Crowded, StepKind
-from daruma.state.text import REFERENCE, left_out, storable_line
+from daruma.state.text import REFERENCE, left_out, storable_text
 from daruma.tools.calls import Tool
 from daruma.tools.context import Context
 from daruma.tools.provider_messages import Sendable, request
@@ -584,5 +584,5 @@ def _part_of(message: BaseMessage) -> str:
     if found := _OURS.search(str(message.id)):
         return _PART.get(found[1], "notes")
     if isinstance(message, ToolMessage):
-        return f"results of {storable_line(message.name or 'unknown', 64)}"
+        return f"results of {storable_text((message.name or 'unknown')[:64])}"
     return "model" if isinstance(message, AIMessage) else "user"
