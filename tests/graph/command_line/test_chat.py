@@ -257,6 +257,7 @@ def test_a_half_typed_line_answers_no_question(daruma: Daruma) -> None:
     assert not (daruma.folder / "ws" / "made").exists()
 
 
+@pytest.mark.long
 def test_commands_that_look_are_there_while_it_works(daruma: Daruma) -> None:
     """What puts files back waits."""
     with at_work(daruma) as (terminal, pipe):
@@ -395,6 +396,7 @@ def test_a_task_that_fails_is_told_and_the_talk_goes_on(daruma: Daruma) -> None:
 # --- Terminals.
 
 
+@pytest.mark.long
 def test_it_fits_a_narrow_terminal(daruma: Daruma) -> None:
     """Nothing is wider than the terminal is, also once it has become narrower; no colours."""
     daruma.setenv("NO_COLOR", "1")
