@@ -87,8 +87,8 @@ def test_a_call_that_is_named_as_its_phase_moves_no_beginning(workspace: Path) -
     phase = {"id": "a", "title": "A", "rollback": "snapshot"}
     turns = [calls(create("mine", "1", "m")), calls(writes("a")), say(), say()]
     script = {"plan": [plan(phase)], "main": turns, "main@a": [calls(create("n", "n")), say()]}
-    lost = {"verification": {"commands": ["false"], "max_reinjections": 0}}
-    spent = {"budgets": {"reflect": 0}}
+    lost: dict[str, Any] = {"verification": {"commands": ["false"], "max_reinjections": 0}}
+    spent: dict[str, Any] = {"budgets": {"reflect": 0}}
     run = Run(script, workspace=workspace, **ON, **UNREVIEWED, **NO_RECOVERY, **lost, **spent)
     run.ask()
 
