@@ -27,7 +27,8 @@ class Terminal:
         self._screen, inside = pty.openpty()
         self.resize(columns, rows)
         daruma.setenv("TERM", kind)
-        own = dict(os.environ)  # readline, once imported, gives children a size of its own
+        size = {"COLUMNS", "LINES"}  # readline, and xdist's workers, give children one of theirs
+        own = {name: value for name, value in os.environ.items() if name not in size}
         self.process = daruma.start(
             *args,
             stdin=inside,

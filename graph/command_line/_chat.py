@@ -354,31 +354,35 @@ class Chat:
             raise DarumaError(f"there is no /{name}: {hint}; // begins a line with a slash")
         elif text:
             said = text.removeprefix("/")
-            self._steer(said) if self._loop else self._task(said, self.mode)
+            self._steer(said, text) if self._loop else self._task(said, self.mode, text)
 
-    def _task(self, text: str, mode: Mode | None) -> None:
-        """Begin a task; one that was interrupted goes on instead, and is told the text."""
+    def _task(self, text: str, mode: Mode | None, typed: str) -> None:
+        """Begin a task; one that was interrupted goes on instead, and is told the text.
+
+        The line that was ``typed`` is kept where nothing has begun.
+        """
         given = {"messages": [("user", text)], "mode": mode, "workspace": self.session.workspace}
 
         def begin(snapshot: StateSnapshot) -> Go | None:
             if snapshot.interrupts:  # what is open is asked first, and the line waits
-                self._keep(text)
+                self._keep(typed)
                 return None
             if snapshot.tasks:
                 raise Interrupted
             return Go(given)
 
         self.taken = False
+        self._keep("")  # it may have been kept while settings were asked about
         try:
             self._hold(begin)
         except Interrupted:
-            self._steer(text)
+            self._steer(text, typed)
             self._hold(unfinished)
         except DarumaError:
-            self._keep("" if self.taken else text)
+            self._keep("" if self.taken else typed)
             raise
 
-    def _steer(self, text: str, **how: Any) -> None:
+    def _steer(self, text: str, typed: str = "", **how: Any) -> None:
         try:
             if self._loop and not self.session.running:
                 raise DarumaError("the task has not begun yet: Enter sends it again")
@@ -387,7 +391,7 @@ class Chat:
             said = stands if how.get("stop") else "it is told with its next request"
             self.paper.put(Line("note", said))
         except DarumaError:
-            self._keep("" if how else text)
+            self._keep(typed)
             raise
 
     def _await(self, work: Coroutine[Any, Any, T]) -> T:
@@ -399,9 +403,9 @@ class Chat:
                 raise DarumaError("what was at work has ended meanwhile") from error
         return run_interruptible(work)
 
-    def _keep(self, text: str) -> None:
+    def _keep(self, line: str) -> None:
         if self._prompt:
-            self._prompt.kept = f"/{text}" if text.startswith("/") else text
+            self._prompt.kept = line
 
     def _hold(self, start: Start) -> None:
         """Run the thread as ``daruma run`` does, with a line to type on."""
@@ -452,7 +456,7 @@ class Chat:
     def do_plan(self, goal: str) -> None:
         """Show the plan as it stands; with a GOAL: plan that first."""
         if goal:
-            return self._task(goal, "plan_exec")
+            return self._task(goal, "plan_exec", f"/plan {goal}")
         plan = self._values().get("plan")
         lines = plan_lines([each.to_dict() for each in plan.phases]) if plan else []
         return self.paper.put(*lines or [Line("note", "there is no plan")])

@@ -257,9 +257,8 @@ def test_a_half_typed_line_answers_no_question(daruma: Daruma) -> None:
     assert not (daruma.folder / "ws" / "made").exists()
 
 
-@pytest.mark.long
 def test_commands_that_look_are_there_while_it_works(daruma: Daruma) -> None:
-    """What puts files back waits."""
+    """What puts files back waits; so does a plan, which stands in the line afterwards."""
     with at_work(daruma) as (terminal, pipe):
         say(terminal, "/budget", "think 1 of 50")
         terminal.wait_for("▸", anew=True)
@@ -271,6 +270,8 @@ def test_commands_that_look_are_there_while_it_works(daruma: Daruma) -> None:
         say(terminal, "/plan Another", "that waits until nothing is at work")
         let_go(pipe)
         terminal.wait_for(READY, anew=True)
+        terminal.wait_for("▸ /plan Another", anew=True)
+        terminal.press(CTRL_C)
 
         assert leave(terminal) == 0
 
@@ -396,7 +397,6 @@ def test_a_task_that_fails_is_told_and_the_talk_goes_on(daruma: Daruma) -> None:
 # --- Terminals.
 
 
-@pytest.mark.long
 def test_it_fits_a_narrow_terminal(daruma: Daruma) -> None:
     """Nothing is wider than the terminal is, also once it has become narrower; no colours."""
     daruma.setenv("NO_COLOR", "1")
@@ -476,7 +476,7 @@ def test_without_a_database_it_says_so(daruma: Daruma) -> None:
 
 
 def test_untrusted_settings_are_asked_about_first(daruma: Daruma) -> None:
-    """SE-02: also those that came while it talks."""
+    """SE-02: also those that came while it talks; with a no, the line is there to be sent again."""
     (daruma.folder / "daruma.yaml").write_text("tools: {policy: {run_command: allow}}\n")
     model = daruma.script(main=[ONE])
     terminal = Terminal(daruma, "chat", "--thread", "t", "--model", model)
@@ -485,7 +485,8 @@ def test_untrusted_settings_are_asked_about_first(daruma: Daruma) -> None:
     (daruma.folder / "daruma.yaml").write_text("tools: {policy: {commit: allow}}\n")
     say(terminal, "Do it", "Trust exactly this?")
     say(terminal, "n")
-    say(terminal, "Do it", "Trust exactly this?")
+    terminal.wait_for("▸ Do it", anew=True)
+    say(terminal, "", "Trust exactly this?")
     say(terminal, "y", "The first is done.")
     terminal.wait_for(READY, anew=True)
 
