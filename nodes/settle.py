@@ -28,10 +28,8 @@ async def settle(state: State, context: Context) -> Update:
         context.emit(phase_failed(state.plan, closed))
     ended = closed.phase(closed.current)
     update: Update = {"plan": closed, "failure": None, "origin": None, "calls": ()}
-    reads = (
-        state.task is not None and state.task.helps == "reads"
-    )  # it leaves nothing to go back to
-    if ended and not reads and not phases.to_undo(ended):
+    helps = state.task.helps if state.task else ""
+    if ended and helps != "reads" and not phases.to_undo(ended):  # who reads leaves nothing behind
         written = await write_savepoint(state.task, "done", context, phase_id=ended.id)
         update["savepoints"] = written.savepoints
     return update

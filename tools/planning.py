@@ -17,13 +17,12 @@ from daruma.tools.calls import Registry, Surroundings, Tool, VisibleTools, shipp
 
 
 def reading_tools(offer: VisibleTools) -> VisibleTools:
-    """Return those of the tools that change nothing, at least in some of their calls (PL-01a)."""
-    reading = [t for t in offer.tools if t.toolset != "planning" and (t.reads_with or _reads(t))]
+    """Return those of the tools that change nothing, at least in some of their calls (PL-01a).
+
+    A planner has neither steps to note nor helpers.
+    """
+    reading = [t for t in offer.tools if t.reads and t.toolset not in ("planning", "team")]
     return replace(offer, tools=tuple(reading))
-
-
-def _reads(tool: Tool) -> bool:
-    return tool.only_reads({})
 
 
 def read_only_call(call: ToolTask, offer: VisibleTools) -> ToolTask:

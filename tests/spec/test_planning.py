@@ -66,6 +66,16 @@ def test_what_the_planner_may_call_only_reads(workspace: Path) -> None:
     assert [run.result.budgets[kind] for kind in ("look", "plan", "think")] == [2, 1, 1]
 
 
+def test_a_planner_has_no_helpers(workspace: Path) -> None:
+    """PL-01a: helpers are the task's own; a planner that asks for one plans all the same."""
+    script = {"plan": [calls(call("delegate", "d", task="Look.")), plan(A)], "main": [say()]}
+    run = Run(script, workspace=workspace, team={"delegate": True}, **UNREVIEWED).ask()
+
+    assert run.outputs["d"].startswith("there is no tool")
+    assert "delegate" not in run.model.asked("plan")[0].tools
+    assert statuses(run) == {"a": "completed"}
+
+
 @pytest.mark.parametrize(("look", "asked"), [(0, 1), (2, 3)])
 def test_looks_have_a_budget_of_their_own(look: int, asked: int, workspace: Path) -> None:
     """PL-01a: once it is used up, the plan is asked for without tools; with 0, from the start."""

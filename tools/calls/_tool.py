@@ -218,10 +218,16 @@ class Tool:
         """Tighten the schema, once."""
         object.__setattr__(self, "parameters", tighten(self.parameters))
 
+    @property
+    def reads(self) -> bool:
+        """Whether calls of it change nothing, or some of them (``reads_with``)."""
+        return self.effect == "none" or bool(self.reads_with)
+
     def only_reads(self, args: Mapping[str, Any]) -> bool:
         """Whether a call changes nothing, by what the tool declares."""
-        some = bool(self.reads_with) and self.reads_with.items() <= dict(args).items()
-        return self.effect == "none" or some
+        if self.effect == "none" or not self.reads_with:
+            return self.effect == "none"
+        return self.reads_with.items() <= dict(args).items()
 
     @property
     def repeatable(self) -> bool:

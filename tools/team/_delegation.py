@@ -1,6 +1,6 @@
 """Delegating (PL-08): the tool, what a helper may use of its caller's tools, and what it brings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import unified_diff
 from glob import escape
 from typing import Any, Final
@@ -61,7 +61,6 @@ DELEGATE_TOOLS: Final[tuple[Tool, ...]] = (
 # --- What a helper may use: nothing that its caller may not.
 
 PROFILE: Final = "helper"
-_EDITOR: Final = "str_replace_editor"
 ONLY_READS: Final = PolicyRule(
     decision="deny", reason="this helper only reads: it was not told to write"
 )
@@ -71,13 +70,13 @@ def helper_settings(expert: Expert | None, task: Task, context: Context) -> Sett
     """Return the settings that a helper runs under.
 
     Of the tools that its caller is shown it has those that its expert's profile shows, and one that
-    only reads has those of them that change nothing; the editor then shows files, no more. The
+    only reads has those of them that change nothing: the editor then shows files, no more. The
     policy, the sandbox and all else are its caller's.
     """
     settings = settings_of(expert, context.settings)
     known = [t for t in visible_tools(task, context).tools if profile_shows(settings.tools, t)]
     if task.helps == "reads":
-        known = [t for t in known if t.effect == "none" or _is_editor(t)]
+        known = [t for t in known if t.reads]
     sets = {*settings.tools.toolsets, *({"knowledge"} & {tool.toolset for tool in known})}
     names = tuple(escape(tool.name) for tool in known if tool.toolset != "team")
     narrowed: dict[str, Any] = {
@@ -86,13 +85,19 @@ def helper_settings(expert: Expert | None, task: Task, context: Context) -> Sett
         "toolsets": tuple(sorted(sets)),
     }
     if task.helps == "reads":
-        narrowed["policy"] = {**settings.tools.policy, f"{_EDITOR}(command=[!v]*)": ONLY_READS}
+        narrowed["policy"] = {**settings.tools.policy, **dict(_writing_calls(known))}
     tools = settings.tools.model_copy(update=narrowed)
     return settings.model_copy(update={"tools": tools})
 
 
-def _is_editor(tool: Tool) -> bool:
-    return tool.builtin and tool.name == _EDITOR
+def _writing_calls(tools: Iterable[Tool]) -> Iterator[tuple[str, PolicyRule]]:
+    """Yield rules against calls that do not only read: a policy tells them by their first letter.
+
+    No other value that the schemas allow begins as that which reads.
+    """
+    for tool in tools:
+        for name, value in tool.reads_with.items():
+            yield f"{tool.name}({name}=[!{value[0]}]*)", ONLY_READS
 
 
 # --- What a helper brings, in the words of the one result that its call gets.
