@@ -340,3 +340,23 @@ class Daruma:
         """Write a script into the folder and return the name of the model that plays it."""
         (self.folder / "script.json").write_text(json.dumps(roles))
         return "scripted:script.json"
+
+
+# --- What the chapters on plans and the loop share.
+
+UNREVIEWED: Final[dict[str, Any]] = {"mode": "plan_exec", "spec_review": {"enabled": False}}
+TEAM: Final[dict[str, Any]] = UNREVIEWED | {"mode": "team_collab"}
+NO_RECOVERY: Final[dict[str, Any]] = {"fallback_chain": {"recovery": {"enabled": False}}}
+A: Final = {"id": "a", "title": "Mend it"}
+ON_A: Final = {"id": "b", "title": "Go on", "depends_on": ["a"]}
+YES: Final = {"decision": "confirm"}
+
+
+def planned(script: dict[str, Any], **more: Any) -> Run:
+    """A run of a plan that is reviewed first."""
+    return Run(script, mode="plan_exec", **more).ask("Mend the parser")
+
+
+def statuses(run: Run) -> dict[str, str]:
+    """How each phase ended."""
+    return {phase.id: phase.status for phase in run.result.phases}

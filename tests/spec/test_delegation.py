@@ -6,17 +6,28 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.spec.face import ALLOWED, Daruma, Run, call, calls, command, create, plan, say, view
+from tests.spec.face import (
+    ALLOWED,
+    NO_RECOVERY,
+    UNREVIEWED,
+    Daruma,
+    Run,
+    call,
+    calls,
+    command,
+    create,
+    plan,
+    say,
+    view,
+)
 
 from daruma import ScriptedChatModel, Settings, build_graph, hook
 
 ON: Final[dict[str, Any]] = {"team": {"delegate": True}}
-UNREVIEWED: Final[dict[str, Any]] = {"mode": "plan_exec", "spec_review": {"enabled": False}}
 COST: Final[dict[str, Any]] = {"usage": {"input": 90, "output": 10}}
 """Of one model call: 100 tokens."""
 UNMENDED: Final[dict[str, Any]] = {"name_repair_attempts": 0}
 """Settings of ``tools``: a name that is none is told at once."""
-NO_RECOVERY: Final[dict[str, Any]] = {"fallback_chain": {"recovery": {"enabled": False}}}
 RED: Final[dict[str, Any]] = {"verification": {"commands": ["test -f ok"], "max_reinjections": 0}}
 
 

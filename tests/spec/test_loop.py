@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from tests.openai_answers import Reply
 from tests.openai_server import Answer, Fault, openai_server
 from tests.spec.face import (
+    NO_RECOVERY,
     DarumaError,
     Run,
     call,
@@ -56,7 +57,6 @@ def secret(text: str) -> str:
 
 CONFIRM: dict[str, Any] = {"policy": {"shout": "confirm"}}
 NO_REPAIR: dict[str, Any] = {"name_repair_attempts": 0, "call_repair_attempts": 0}
-NO_RECOVERY: dict[str, Any] = {"fallback_chain": {"recovery": {"enabled": False}}}
 UNCHECKED: dict[str, Any] = {"verification": {"enabled": False}}
 
 

@@ -11,6 +11,12 @@ from langchain_core.tools import tool
 from langgraph.types import Command
 from tests.spec.face import (
     ALLOWED,
+    NO_RECOVERY,
+    ON_A,
+    TEAM,
+    UNREVIEWED,
+    YES,
+    A,
     Daruma,
     Run,
     action,
@@ -19,30 +25,16 @@ from tests.spec.face import (
     command,
     create,
     plan,
+    planned,
     refused,
     say,
+    statuses,
     view,
 )
 
 from daruma import open_postgres
 
-UNREVIEWED: Final[dict[str, Any]] = {"mode": "plan_exec", "spec_review": {"enabled": False}}
-TEAM: Final[dict[str, Any]] = UNREVIEWED | {"mode": "team_collab"}
-NO_RECOVERY: Final[dict[str, Any]] = {"fallback_chain": {"recovery": {"enabled": False}}}
 RED: Final[dict[str, Any]] = {"verification": {"commands": ["test -f ok"]}}
-A: Final = {"id": "a", "title": "Mend it"}
-ON_A: Final = {"id": "b", "title": "Go on", "depends_on": ["a"]}
-YES: Final = {"decision": "confirm"}
-
-
-def planned(script: dict[str, Any], **more: Any) -> Run:
-    """A run of a plan that is reviewed first."""
-    return Run(script, mode="plan_exec", **more).ask("Mend the parser")
-
-
-def statuses(run: Run) -> dict[str, str]:
-    """How each phase ended."""
-    return {phase.id: phase.status for phase in run.result.phases}
 
 
 # --- PL-01: the plan.

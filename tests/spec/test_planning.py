@@ -5,25 +5,25 @@ from typing import Any, Final
 
 import pytest
 from langchain_core.tools import StructuredTool, tool
-from tests.spec.face import Run, call, calls, command, create, plan, raw, say, view
-
-UNREVIEWED: Final[dict[str, Any]] = {"mode": "plan_exec", "spec_review": {"enabled": False}}
-TEAM: Final[dict[str, Any]] = UNREVIEWED | {"mode": "team_collab"}
-NO_RECOVERY: Final[dict[str, Any]] = {"fallback_chain": {"recovery": {"enabled": False}}}
-A: Final = {"id": "a", "title": "Mend it"}
-ON_A: Final = {"id": "b", "title": "Go on", "depends_on": ["a"]}
-YES: Final = {"decision": "confirm"}
-
-
-def planned(script: dict[str, Any], **more: Any) -> Run:
-    """A run of a plan that is reviewed first."""
-    return Run(script, mode="plan_exec", **more).ask("Mend the parser")
-
-
-def statuses(run: Run) -> dict[str, str]:
-    """How each phase ended."""
-    return {phase.id: phase.status for phase in run.result.phases}
-
+from tests.spec.face import (
+    NO_RECOVERY,
+    ON_A,
+    TEAM,
+    UNREVIEWED,
+    YES,
+    A,
+    Run,
+    call,
+    calls,
+    command,
+    create,
+    plan,
+    planned,
+    raw,
+    say,
+    statuses,
+    view,
+)
 
 # --- PL-01a: the planner looks.
 

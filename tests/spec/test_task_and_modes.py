@@ -11,6 +11,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from tests.spec.face import (
     ALLOWED,
+    NO_RECOVERY,
     Daruma,
     Run,
     action,
@@ -30,7 +31,6 @@ CHECKED: dict[str, Any] = {
     "spec_review": {"enabled": False},
     "tools": ALLOWED,
 }
-NO_RECOVERY: dict[str, Any] = {"fallback_chain": {"recovery": {"enabled": False}}}
 OK = calls(create("ok", "ok\n"))
 MESS = calls(create("mess", "a mess\n"))
 HM = say("I see what is wrong.")

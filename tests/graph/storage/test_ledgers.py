@@ -25,7 +25,6 @@ from daruma.graph.storage import (
     open_postgres,
     outputs_of,
     replies_of,
-    steering_of,
     strict_saver,
     workspace_of,
 )
@@ -353,19 +352,6 @@ async def test_a_database_of_before_gets_the_table(empty_postgres_url: str) -> N
         )
 
     assert sorted(accepted) == [False, False, True]
-
-
-async def test_a_database_of_this_format_gets_the_table_that_came_last(
-    empty_postgres_url: str,
-) -> None:
-    """FA-14: what was stored before anybody could say anything to a task at work stays in use."""
-    async with aopen_postgres(empty_postgres_url) as pg, pg.pool.connection() as connection:
-        await replies_of(pg.checkpointer).accept("t", {"q": 1})
-        await connection.execute("DROP TABLE daruma_steering")
-
-    async with aopen_postgres(empty_postgres_url) as pg:
-        assert await steering_of(pg.checkpointer).read("t") == []
-        assert await replies_of(pg.checkpointer).find("t", ["q"]) == {"q": 1}
 
 
 # --- One reply to a question counts: the first one.
