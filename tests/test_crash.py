@@ -9,7 +9,7 @@ from tests.crash.sweep import difference, lives, moments, points, swept, untouch
 
 from daruma.graph.machine import TABLE
 
-SOME = 3
+SOME = 2
 """Of the moments before and after a write, those that the suite tries for each scene."""
 
 
@@ -23,7 +23,7 @@ def test_the_scenes_pass_through_every_node(postgres_url: str, tmp_path: Path) -
     assert set().union(*walked) - {"__start__"} == set(TABLE)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "number", [pytest.param(SOME, id="some"), pytest.param(None, id="all", marks=pytest.mark.long)]
 )

@@ -51,6 +51,7 @@ def own() -> Iterator[tuple[str, Outages]]:
             yield server
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["cut before", "cut after"])
 def test_a_run_that_is_cut_at_a_message_ends_as_if_it_had_not_been(
     proxy: FaultProxy, tmp_path: Path, kind: Fate
@@ -63,6 +64,7 @@ def test_a_run_that_is_cut_at_a_message_ends_as_if_it_had_not_been(
     assert proxy.faults == 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_run_ends_the_same_where_messages_are_cut_at_random(
     proxy: FaultProxy, tmp_path: Path, seed: int
@@ -92,6 +94,7 @@ def test_a_slow_database_just_works(proxy: FaultProxy, tmp_path: Path) -> None:
     assert under(proxy, tmp_path / "slow", passing) == meant
 
 
+@pytest.mark.long
 def test_ten_runs_at_once_go_on_while_all_backends_are_terminated(
     postgres_url: str, tmp_path: Path
 ) -> None:
@@ -112,6 +115,7 @@ def test_ten_runs_at_once_go_on_while_all_backends_are_terminated(
     assert sum(ended) > 10
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("at", ["model 2", "five"])
 def test_a_run_rides_out_a_server_that_is_stopped_and_started(
     own: tuple[str, Outages], tmp_path: Path, at: str
@@ -130,6 +134,7 @@ def test_a_run_rides_out_a_server_that_is_stopped_and_started(
     assert outages.took >= 0.5
 
 
+@pytest.mark.long
 def test_a_run_is_resumable_after_an_outage_that_was_too_long(
     own: tuple[str, Outages], tmp_path: Path
 ) -> None:

@@ -249,6 +249,7 @@ def test_a_wheel_installs_nothing_but_daruma(wheel: Path) -> None:
     assert len(names) == len(set(names))
 
 
+@pytest.mark.long
 def test_the_wheel_works_away_from_the_checkout(wheel: Path, tmp_path: Path) -> None:
     """What is installed is complete: the public names are there, and they are the wheel's own."""
     zipfile.ZipFile(wheel).extractall(tmp_path)

@@ -186,6 +186,7 @@ UNITS = ["a-", "_", "-", ".", " ", "\x0b", "\n", " ,", ";", "[", "{", '{"a":', "
          "\x1b]", "\u200d", "Error ", "é"]  # fmt: skip
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("reader", READERS)
 def test_no_text_holds_up_a_reader(reader: str) -> None:
     """One unit over and over, ended and not."""

@@ -56,6 +56,7 @@ def cell(tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> 
         manager.shutdown_kernel(now=True)
 
 
+@pytest.mark.long
 def test_both_ways_to_call_work_in_a_cell(cell: Cell) -> None:
     """FA-03: the loop of the kernel turns while the machine's own does the work."""
     done = cell(

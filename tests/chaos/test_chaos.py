@@ -18,6 +18,7 @@ FLOOR = 23 / 24
 """Of these tasks all but one may be expected; without faults all are done."""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("streaming", [False, True])
 def test_under_faults_tasks_are_completed_and_none_wrongly(streaming: bool) -> None:
     """MO-08: at one request and one tool in five failing, in both ways."""
@@ -27,6 +28,7 @@ def test_under_faults_tasks_are_completed_and_none_wrongly(streaming: bool) -> N
     assert tally.share >= FLOOR, tally.reasons
 
 
+@pytest.mark.long
 def test_without_faults_both_systems_do_every_task() -> None:
     """What is lost at other rates is lost to faults."""
     tallies = [measure(system, 0, SOME, streaming=False) for system in SYSTEMS]

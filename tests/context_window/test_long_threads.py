@@ -20,6 +20,7 @@ def compactions_between(server: OpenAIServer) -> list[tuple[dict[str, Any], dict
     return list(pairwise(each for each in server.requests if not is_summary(each)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("way", "tasks"), [("invoke", 11), ("astream", 3)])
 def test_four_hundred_messages_within_eight_thousand_tokens(way: str, tasks: int) -> None:
     """Every request is under the budget, legal, holds the goal and the latest turn.

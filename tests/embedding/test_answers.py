@@ -176,6 +176,7 @@ async def test_who_goes_away_does_not_end_the_run_and_can_come_back(
     assert known["status"] == "waiting"
 
 
+@pytest.mark.long
 async def test_a_server_that_is_asked_to_end_is_not_held_up_by_a_stream(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,11 +3,13 @@
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from tests.embedding.killing import come_of
 
 STREAMS = 8
 
 
+@pytest.mark.long
 async def test_a_killed_server_loses_nothing(postgres_url: str, tmp_path: Path) -> None:
     """All runs are completed, each effect is there once, and every stream came to its end."""
     came = await come_of(tmp_path, postgres_url, STREAMS, kill_at=STREAMS // 2)

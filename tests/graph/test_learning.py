@@ -207,6 +207,7 @@ def by_astream(learned: Learned, given: Any) -> None:
 WAYS = [by_invoke, by_stream, by_ainvoke, by_astream]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     ("turns", "status"),
@@ -224,6 +225,7 @@ def test_all_four_ways_hand_over_the_same(way: Any, turns: list[Any], status: An
     assert learned.statuses == [status]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     "chain", [{"enabled": False}, {"emergency": {"enabled": False}}, {"enabled": True}]
@@ -604,6 +606,7 @@ def graph_on(pg: Any, store: Any = None) -> Any:
     return build_graph(model, (), given, pg, store=store)
 
 
+@pytest.mark.long
 def test_a_thread_goes_on_after_its_process_was_killed_while_it_learned(postgres_url: str) -> None:
     """DU-01: the answer is there, and the next task is run and learned from."""
     ran = subprocess.run([sys.executable, "-c", DYING, postgres_url], check=False, timeout=60)

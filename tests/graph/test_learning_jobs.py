@@ -112,6 +112,7 @@ jobs.drain(0.0)
 """
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("body", "lines"),
     [

@@ -402,6 +402,7 @@ def run(faulty: str, tmp_path: Any) -> Run:
     return run_with(CASES[faulty], faulty, tmp_path)
 
 
+@pytest.mark.sampled(5)
 def test_a_bug_ends_the_task_as_failed(run: Run) -> None:
     """The fourth fate: the result says so, whichever node it was."""
     assert not run.result.completed
@@ -410,6 +411,7 @@ def test_a_bug_ends_the_task_as_failed(run: Run) -> None:
     assert illegal(run.messages) == []
 
 
+@pytest.mark.sampled(5)
 def test_a_bug_is_reported_under_the_first_failure(run: Run, faulty: str) -> None:
     """EM-04: a bug in what deals with a failure does not take its place; but for RO-03."""
     late = {"recovery", "consult", "emergency"}
@@ -419,6 +421,7 @@ def test_a_bug_is_reported_under_the_first_failure(run: Run, faulty: str) -> Non
     assert run.result.error_struct.error_code == codes.get(faulty, "internal_error")
 
 
+@pytest.mark.sampled(5)
 def test_a_bug_keeps_its_traceback(run: Run, faulty: str) -> None:
     """On the thread, for ``daruma show``."""
     if faulty != "finish":  # its result is made of nothing but the truth about that
@@ -429,6 +432,7 @@ def test_a_bug_keeps_its_traceback(run: Run, faulty: str) -> None:
         assert "Traceback" in failure.detail
 
 
+@pytest.mark.sampled(5)
 def test_what_is_opened_is_closed(run: Run, faulty: str) -> None:
     """PL-04: a bug is a path like any other."""
     left = {"intake": ["0 task_started, 1 closed"], "rollback": ["1 question, 0 closed"]}

@@ -81,6 +81,7 @@ def git_of(workspace: Path) -> dict[str, bytes]:
     return {str(path.relative_to(workspace)): path.read_bytes() for path in files}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CASES)
 def test_a_failed_phase(workspace: Path, name: str) -> None:
     """RO-02, RO-03, RO-05: the order, the end, what is there after it, and what resume builds on.
@@ -106,6 +107,7 @@ def test_a_failed_phase(workspace: Path, name: str) -> None:
     assert git_of(workspace) == git
 
 
+@pytest.mark.sampled(1)
 def test_a_held_thread_takes_nothing_new(workspace: Path) -> None:
     """RO-03: until somebody has said what is to become of what the rollback left."""
     run = run_of(workspace, CASES["fails, fails"])
@@ -117,6 +119,7 @@ def test_a_held_thread_takes_nothing_new(workspace: Path) -> None:
     assert "rollback_failed" in run.question.value["question"]
 
 
+@pytest.mark.sampled(1)
 def test_keeping_the_files_lets_the_others_go_on(workspace: Path) -> None:
     """RO-03: a person looked; the task still ends as what it is, and its record says who chose."""
     run = run_of(workspace, CASES["fails, fails"])
@@ -130,6 +133,7 @@ def test_keeping_the_files_lets_the_others_go_on(workspace: Path) -> None:
     assert unclosed(run.events) == []
 
 
+@pytest.mark.sampled(1)
 def test_a_retry_that_fails_again_asks_again(workspace: Path) -> None:
     """RO-03: each time it is another question."""
     run = run_of(workspace, CASES["fails, fails"])
@@ -140,6 +144,7 @@ def test_a_retry_that_fails_again_asks_again(workspace: Path) -> None:
     assert [e["type"] for e in run.events if e["type"] in (OPENED, FAILED)] == [OPENED, FAILED] * 2
 
 
+@pytest.mark.sampled(1)
 def test_a_retry_that_works_goes_on(workspace: Path) -> None:
     """RO-03: what was in its way is gone."""
     flaky = Case("false", "test -e mended && rm left.txt", (), True, "", ())
@@ -174,6 +179,7 @@ def test_what_a_rollback_did_itself_is_not_told_as_somebody_elses(workspace: Pat
     assert run.happened("workspace_drifted") == []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("reply", [{"answer": "what?"}, {"answer": " "}, {"decision": "keep"}])
 def test_an_answer_that_is_none_leaves_it_held(workspace: Path, reply: dict[str, str]) -> None:
     """The options are named; nothing has changed."""

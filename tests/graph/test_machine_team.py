@@ -417,6 +417,7 @@ SAID_NO: list[tuple[Fault, str, bool]] = [
 ]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("fault", "line", "retryable"), SAID_NO, ids=lambda part: repr(part)[:60])
 def test_whoever_said_no_is_asked_once(

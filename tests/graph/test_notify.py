@@ -117,6 +117,7 @@ def test_a_program_gets_it_on_its_standard_input(postgres_url: str, tmp_path: Pa
     assert json.loads(told.read_text())["kind"] == "approval"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("notify", "why"),
     [

@@ -110,6 +110,7 @@ async def test_a_cancelled_run_leaves_no_server(server: McpServerOfOurs, tools: 
     assert not server.alive
 
 
+@pytest.mark.long
 def test_a_server_that_died_is_started_again(server: McpServerOfOurs, tools: list[Any]) -> None:
     """The call that it died of is not known, the next one is answered."""
     script = {"main": [calls(PID), calls(call("mcp__s__die", words="x")), calls(PID), say("Done.")]}
@@ -151,6 +152,7 @@ def test_images_of_a_tool_reach_the_model(tools: list[Any]) -> None:
         assert answer.content == [{"type": "text", "text": text}, image]
 
 
+@pytest.mark.long
 def test_openai_is_sent_images_of_tools_as_the_users(
     tools: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +184,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.long
 def test_a_killed_process_leaves_no_server(server: McpServerOfOurs) -> None:
     """Not even one that is at work, and so does not hear that its input has ended."""
     argv = [sys.executable, "-c", KILLED, json.dumps(server.setting())]

@@ -223,6 +223,7 @@ def expected(row: Row) -> Any:
     return row.right if kept else row.form.model_validate(row.right)
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("behaviour", BEHAVIOURS)
 @pytest.mark.parametrize("name", ROWS)
 def test_answers_are_read_repaired_asked_for_again_or_refused(name: str, behaviour: str) -> None:

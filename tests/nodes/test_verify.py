@@ -129,6 +129,7 @@ async def test_every_command_is_told(work: Path) -> None:
     assert [e.type for e in events] == [STARTED, "command_run", "command_run", COMPLETED]
 
 
+@pytest.mark.long
 async def test_a_verification_that_breaks_off_is_closed(work: Path) -> None:
     """PL-04: a command that can not be started at all ends it, too."""
     events: list[Event] = []

@@ -213,6 +213,7 @@ def test_a_yes_for_calls_to_come_is_given_listed_and_taken_back(daruma: Daruma) 
     assert run("t4", "", "", "", "echo 2 >> it") == 3
 
 
+@pytest.mark.long
 def test_it_works_at_once(daruma: Daruma) -> None:
     """FA-05: no key, no server of its own; red, reflected on, green, on a real repository."""
     said = daruma("demo")

@@ -40,6 +40,7 @@ def rounds_run(kind: str, mode: Mode) -> list[float]:
     return found
 
 
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", HONEST)
 def test_honest_work_raises_no_alarm(kind: str, mode: Mode) -> None:
@@ -47,6 +48,7 @@ def test_honest_work_raises_no_alarm(kind: str, mode: Mode) -> None:
     assert honest_alarms(kind, mode) == 0
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_what_leads_nowhere_is_soon_ended(kind: str, mode: Mode) -> None:

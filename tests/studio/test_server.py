@@ -35,6 +35,7 @@ def started(thread: Thread, *, by: str = "first") -> tuple[str, Life]:
     return run, life
 
 
+@pytest.mark.long
 def test_settings_are_a_form(server: DevServer) -> None:
     """Its schema has the sections, enums, defaults and a description of each setting."""
     schemas: Any = server.client.assistants.get_schemas(ASSISTANT)
@@ -172,6 +173,7 @@ WEAKER: dict[str, Any] = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("by", ["run", "assistant"])
 def test_a_client_weakens_nothing(thread: Thread, by: str) -> None:
     """SE-03: what would be weaker than the server's own is refused in a line that names the key."""
@@ -273,6 +275,7 @@ def test_a_second_run_waits(thread: Thread) -> None:
     assert thread.said[-1] == "And the second."
 
 
+@pytest.mark.long
 def test_a_terminal_speaks_to_the_run_at_work(thread: Thread) -> None:
     """FA-14: where a second run would only wait, `daruma tell` reaches the first one's model."""
     life = Life(thread.workspace / "life")
@@ -293,6 +296,7 @@ def test_a_terminal_speaks_to_the_run_at_work(thread: Thread) -> None:
     assert thread.said[-2:] == ["Mind the gap.", "It is done."]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("strategy", "kept"), [("interrupt", True), ("rollback", False)])
 def test_a_second_run_takes_the_place_of_the_first(
     thread: Thread, strategy: Any, kept: Any
@@ -310,6 +314,7 @@ def test_a_second_run_takes_the_place_of_the_first(
     assert thread.said[-2:] == ["second", "It is done."]
 
 
+@pytest.mark.long
 def test_a_thread_is_looked_at_copied_forked_and_deleted(thread: Thread) -> None:
     """Its history is there; from an earlier checkpoint another task can be made of it."""
     thread.plays(main=[{"say": "One."}, {"say": "Two."}])

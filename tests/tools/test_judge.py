@@ -31,6 +31,7 @@ def counted(error: str, numbers: range) -> Counter[tuple[bool, str]]:
     return ended
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("error", ERRORS)
 def test_a_fault_is_found_whatever_the_judge_gets_wrong(error: str, whole: bool) -> None:

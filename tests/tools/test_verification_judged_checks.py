@@ -122,7 +122,7 @@ MENDED: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("code", "goal", "outcome"), MENDED)
 async def test_what_is_to_be_mended_has_to_turn_green(
     code: str, goal: str, outcome: str, ws: Path
@@ -353,7 +353,7 @@ TOLD = {"hook that turns reports", "weaker assertion"}
 """What a machine can not tell from honest work: green, and the changed test files are named."""
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fake", FAKES)
 async def test_a_faked_check_is_red_or_told(fake: str, ws: Path) -> None:
     """VE-08: none of them ends green without a word."""
@@ -366,6 +366,7 @@ async def test_a_faked_check_is_red_or_told(fake: str, ws: Path) -> None:
         assert found.outcome == "failed", found.summary
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("path", ["pytest.ini", ".venv/bin/pytest"])
 async def test_what_no_snapshot_holds_is_told_too(path: str, ws: Path) -> None:
     """VE-08: git ignores it, and it says how tests are run, or runs them."""
@@ -572,7 +573,7 @@ IN_MEMBER: list[tuple[Files, Files, str, str]] = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("before", "after", "outcome", "why"), IN_MEMBER)
 async def test_a_configuration_above_the_workspace_holds_for_its_beginning(
     before: Files, after: Files, outcome: str, why: str, ws: Path
@@ -604,7 +605,7 @@ IN_BACK: list[tuple[Files, str, str, str]] = [
 ]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(("after", "goal", "outcome", "why"), IN_BACK)
 async def test_a_configuration_below_the_workspace_holds_for_its_beginning(
     after: Files, goal: str, outcome: str, why: str, ws: Path
@@ -615,6 +616,7 @@ async def test_a_configuration_below_the_workspace_holds_for_its_beginning(
     assert (found.outcome, why in found.why) == (outcome, True), found.summary
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("level", ["landlock", "namespace"])
 async def test_a_configuration_that_a_sandbox_hides_fails_no_right_work(
     level: Level, ws: Path

@@ -77,6 +77,7 @@ def test_a_paste_is_one_task(daruma: Daruma) -> None:
     assert goals(daruma) == ["one\ntwo é 数\nthree", "/four\nfive"]
 
 
+@pytest.mark.long
 def test_what_is_typed_before_there_is_a_line_is_not_sent(daruma: Daruma) -> None:
     """A paste that comes too early stands in the line, whole."""
     terminal = Terminal(daruma, "chat", "--thread", "t", "--model", daruma.script(main=[ONE]))
@@ -146,6 +147,7 @@ def let_go(pipe: int) -> None:
     os.write(pipe, b"went\n")
 
 
+@pytest.mark.long
 def test_what_goes_on_stands_above_the_line(daruma: Daruma) -> None:
     """And is gone at the end; what was typed and not sent is still there."""
     with at_work(daruma, columns=70) as (terminal, pipe):
@@ -224,6 +226,7 @@ def test_a_line_while_it_works_is_told_to_the_task(daruma: Daruma) -> None:
     assert daruma("show", "t", "--json").json["goal"] == "Wait well"
 
 
+@pytest.mark.long
 def test_a_stop_asks_in_place(daruma: Daruma) -> None:
     """After the step, before the next request; the answer goes on with the task."""
     with at_work(daruma) as (terminal, pipe):
@@ -257,6 +260,7 @@ def test_a_half_typed_line_answers_no_question(daruma: Daruma) -> None:
     assert not (daruma.folder / "ws" / "made").exists()
 
 
+@pytest.mark.long
 def test_commands_that_look_are_there_while_it_works(daruma: Daruma) -> None:
     """What puts files back waits; so does a plan, which stands in the line afterwards."""
     with at_work(daruma) as (terminal, pipe):
@@ -276,6 +280,7 @@ def test_commands_that_look_are_there_while_it_works(daruma: Daruma) -> None:
         assert leave(terminal) == 0
 
 
+@pytest.mark.long
 def test_killed_in_the_midst_it_is_offered_again(daruma: Daruma) -> None:
     """``kill -9``: with a no, the next line goes to a prompt as ever."""
     with at_work(daruma) as (terminal, _):
@@ -288,6 +293,7 @@ def test_killed_in_the_midst_it_is_offered_again(daruma: Daruma) -> None:
     assert leave(again) == 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("working", [False, True])
 def test_a_polite_kill_ends_the_talk(daruma: Daruma, *, working: bool) -> None:
     """With its exit code, and the cursor back."""
@@ -343,6 +349,7 @@ def test_each_command_is_one_of_the_command_line(daruma: Daruma) -> None:
     assert "this is a bug" not in terminal.seen
 
 
+@pytest.mark.long
 def test_the_window_is_told_as_elsewhere(daruma: Daruma) -> None:
     """CX-08: each part, and the sum; as ``daruma show --context`` does."""
     terminal = chat(daruma)
@@ -371,6 +378,7 @@ def test_undo_asks_and_puts_the_files_back(daruma: Daruma) -> None:
     assert not (daruma.folder / "ws" / "made").exists()
 
 
+@pytest.mark.long
 def test_the_next_task_has_the_model_that_was_named(daruma: Daruma) -> None:
     """That of the thread is known to a later chat, too."""
     terminal = chat(daruma)
@@ -443,6 +451,7 @@ def test_what_can_not_be_talked_about_is_said_before_anything(
     assert "pip install 'daruma-agent[chat]'" in daruma("chat").complaint
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -475,6 +484,7 @@ def test_without_a_database_it_says_so(daruma: Daruma) -> None:
     assert len(terminal.seen.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_untrusted_settings_are_asked_about_first(daruma: Daruma) -> None:
     """SE-02: also those that came while it talks; with a no, the line is there to be sent again."""
     (daruma.folder / "daruma.yaml").write_text("tools: {policy: {run_command: allow}}\n")
@@ -493,6 +503,7 @@ def test_untrusted_settings_are_asked_about_first(daruma: Daruma) -> None:
     assert leave(terminal) == 0
 
 
+@pytest.mark.long
 def test_a_second_chat_on_a_thread_at_work_is_told_so(daruma: Daruma) -> None:
     """On one line, and can be typed on: that is told to what is at work."""
     with at_work(daruma) as (terminal, pipe):
@@ -511,6 +522,7 @@ def test_a_second_chat_on_a_thread_at_work_is_told_so(daruma: Daruma) -> None:
     assert "“ Me too" in "\n".join(terminal.screen.shown)
 
 
+@pytest.mark.long
 def test_a_line_that_is_not_taken_stands_there_again(daruma: Daruma) -> None:
     """As where another run works in the workspace."""
     with at_work(daruma) as (terminal, pipe):

@@ -66,6 +66,7 @@ def test_the_demo_falls_and_gets_up_again(daruma: Daruma) -> None:
     assert changed.stdout == "bill/split.py\n"
 
 
+@pytest.mark.long
 def test_the_other_demo_ends_honestly(daruma: Daruma) -> None:
     """A model that never gets it right: exit code 1, the status, and what the checks said."""
     said = daruma.run("demo", "gives-up", "--json")
@@ -75,6 +76,7 @@ def test_the_other_demo_ends_honestly(daruma: Daruma) -> None:
     assert "assert 18.25 == 16" in said.err
 
 
+@pytest.mark.long
 def test_seven_falls_are_got_up_from(daruma: Daruma) -> None:
     """Outages, an empty answer, a garbled call, red tests, a loop, a missing file: all overcome."""
     said = daruma.run("demo", "seven-falls", "--json")
@@ -91,6 +93,7 @@ def test_seven_falls_are_got_up_from(daruma: Daruma) -> None:
     assert said.json["budgets"]["reflect"] == 1
 
 
+@pytest.mark.long
 def test_a_mess_is_put_back_and_the_others_go_on(daruma: Daruma) -> None:
     """RO-06: edits, new files, modes and an untracked note; the task ends failed all the same."""
     said = daruma.run("demo", "rollback", "--json")

@@ -146,6 +146,7 @@ def test_mistakes_are_told_in_a_line(daruma: Daruma, args: Sequence[str], why: s
     assert why in daruma("pitfalls", *args).complaint
 
 
+@pytest.mark.long
 def test_without_a_database_it_is_told_in_a_line(daruma: Daruma) -> None:
     """And nothing is shown."""
     daruma.setenv("DARUMA_POSTGRES_URL", "postgresql://127.0.0.1:1/none")

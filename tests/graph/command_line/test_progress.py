@@ -385,6 +385,7 @@ def test_a_reviewer_edits_a_plan_in_an_editor(daruma: Daruma) -> None:
     assert "undone with: git stash" in terminal.seen
 
 
+@pytest.mark.long
 def test_an_edit_is_asked_about_with_its_diff(daruma: Daruma) -> None:
     """In ``answer`` without an answer, on a terminal; ``show`` prints the same."""
     (daruma.folder / "ws" / "a.py").write_text("one\ntwo\n")

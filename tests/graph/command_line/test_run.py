@@ -566,6 +566,7 @@ def test_a_run_may_call_a_servers_tools(daruma: Daruma) -> None:
     assert (said.code, said.json["status"]) == (0, "completed"), said.err
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_a_server(daruma: Daruma) -> None:
     """FA-11: it ran for this run alone, and was at work."""
     server = McpServerOfOurs(daruma.folder / "server")
@@ -673,6 +674,7 @@ def stubborn() -> Callable[[dict[str, Any]], Reply]:
     return reply
 
 
+@pytest.mark.long
 def test_a_model_that_never_gets_it_right_ends_within_its_budget(
     daruma_openai_runs: Daruma,
 ) -> None:

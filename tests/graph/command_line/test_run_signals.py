@@ -41,6 +41,7 @@ def is_alive(life: int) -> bool:
         return True
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_cancels_a_hanging_tool(daruma: Daruma, number: int, code: int) -> None:
     """The command is killed with the run, which says how to go on; its work is still there."""
@@ -67,6 +68,7 @@ def test_a_cancelled_run_is_resumed(daruma: Daruma) -> None:
     assert (resumed.code, resumed.json["output"]) == (0, "It is done.")
 
 
+@pytest.mark.long
 def test_ctrl_c_cancels_a_hanging_model(daruma: Daruma) -> None:
     """A model that never answers does not hold the command; the thread can be resumed."""
     asked, never = threading.Event(), threading.Event()
@@ -97,6 +99,7 @@ def at_a_review(daruma: Daruma) -> Terminal:
     return terminal
 
 
+@pytest.mark.long
 def test_killed_at_a_review_it_is_answered_by_another_process(daruma: Daruma) -> None:
     """``kill -9`` while a person thinks costs nothing: the review is still open (PL-02)."""
     terminal = at_a_review(daruma)
@@ -128,6 +131,7 @@ def test_ctrl_c_at_a_question_leaves_it_open(daruma: Daruma) -> None:
     assert daruma("show", "t", "--json").json["status"] == "waiting"
 
 
+@pytest.mark.long
 def test_a_person_may_decide_later(daruma: Daruma) -> None:
     """Exit code 3, and the command that answers."""
     terminal = at_a_review(daruma)
@@ -245,6 +249,7 @@ def hanging(daruma: Daruma) -> tuple[Popen[str], Popen[str]]:
     return worker, follower
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM])
 def test_a_worker_that_is_told_to_stop_leaves_its_thread_to_others(
     daruma: Daruma, number: int

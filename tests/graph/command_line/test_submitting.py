@@ -3,6 +3,7 @@
 import sys
 from subprocess import run
 
+import pytest
 from tests.daruma_command import DONE, PLAN, Daruma
 
 WITHOUT = """
@@ -19,6 +20,7 @@ def without_workers(*args: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+@pytest.mark.long
 def test_work_that_is_done_here_needs_no_workers(daruma: Daruma) -> None:
     """Each of these commands asked for procrastinate before it did anything."""
     model = daruma.script(plan=[PLAN], main=[DONE])

@@ -122,6 +122,7 @@ def test_names_that_a_terminal_would_obey_are_spelled(daruma: Daruma) -> None:
     assert "\x1b" not in said.err
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("typed", "code"), [("y", 0), ("n", 2)])
 def test_on_a_terminal_it_is_asked(daruma: Daruma, typed: str, code: int) -> None:
     """With what the file would switch on; a yes is kept, and the command goes on."""

@@ -267,6 +267,7 @@ async def check(asking: Asking, asker: Asker, asked: str) -> None:
     assert asking.asked == asked
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("fault", "asked"), FATES, ids=lambda part: repr(part)[:70])
 async def test_a_fault_has_its_fate(fault: Fault, asked: str) -> None:
     """TL-17: as many requests as the table says."""
@@ -274,6 +275,7 @@ async def test_a_fault_has_its_fate(fault: Fault, asked: str) -> None:
         await check(asking, asking.asker(), asked)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("model", [passed_in, streaming])
 @pytest.mark.parametrize(
     ("fault", "asked"),

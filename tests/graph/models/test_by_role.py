@@ -133,6 +133,7 @@ async def test_a_stream_reports_its_usage(environment: pytest.MonkeyPatch) -> No
     assert [(usage["input_tokens"], usage["output_tokens"]) for usage in counted] == [(7, 3)]
 
 
+@pytest.mark.long
 def test_one_set_of_models_serves_many_event_loops(environment: pytest.MonkeyPatch) -> None:
     """Three loops in turn beside one in a thread: each keeps its connection alive, none leaks."""
     calls = 5

@@ -76,6 +76,7 @@ async def ask(graph: Machine) -> tuple[str, str]:
 DONE = ("completed", "hello")
 
 
+@pytest.mark.sampled(2)
 def test_loops_in_turn_and_at_once(graph: Machine) -> None:
     """Four in a row, two of them beside another one that goes on in a thread; nothing leaks."""
     both = threading.Barrier(2)
@@ -97,6 +98,7 @@ def test_loops_in_turn_and_at_once(graph: Machine) -> None:
     assert found == [DONE] * 7
 
 
+@pytest.mark.sampled(2)
 def test_threads_of_a_web_page_and_a_notebook(graph: Machine) -> None:
     """Streamlit runs each click on a thread of its own; a notebook's cell is on a running loop."""
     given = {"messages": [("user", "hello")], "mode": "direct_chat"}
@@ -128,6 +130,7 @@ def test_threads_of_a_web_page_and_a_notebook(graph: Machine) -> None:
 KEPT: dict[str, Machine] = {}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("number", range(2))
 @pytest.mark.parametrize("kind", OBJECTS)
 async def test_each_test_has_a_loop_of_its_own(

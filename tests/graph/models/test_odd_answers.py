@@ -38,6 +38,7 @@ def odd(raw: str, **changes: Any) -> Fault:
     return Fault(200, written(whole), JSON, events=[written(each) for each in stream])
 
 
+@pytest.mark.sampled(9)
 @WAYS
 @pytest.mark.parametrize(
     ("usage", "read", "written", "estimated"),
@@ -72,6 +73,7 @@ async def test_usage_is_counts_or_estimated(
     assert given.usage.output_tokens > 0
 
 
+@pytest.mark.sampled(4)
 @WAYS
 @pytest.mark.parametrize("raw", [str(HUGE), f'{{"a": {HUGE}}}', '"\\u0000\\ud800"', "NaN"])
 async def test_what_a_provider_adds_can_be_stored(way: Any, raw: str) -> None:
@@ -110,6 +112,7 @@ def failing(body: str, kind: str = "application/json") -> Fault:
     return Fault(200, body, {"Content-Type": kind}, events=[body])
 
 
+@pytest.mark.sampled(9)
 @WAYS
 @pytest.mark.parametrize(
     ("body", "requests", "said"),
@@ -186,6 +189,7 @@ def test_an_answer_of_nothing_is_told_with_what_to_do(message: AIMessage, said: 
 LOOK: Final = {"name": "look", "arguments": {}}
 
 
+@pytest.mark.sampled(9)
 @WAYS
 @pytest.mark.parametrize(
     ("reply", "text", "reasoning"),

@@ -120,6 +120,7 @@ def test_a_reply_whose_acknowledgement_was_lost_was_accepted(postgres_url: str) 
                 }
 
 
+@pytest.mark.long
 def test_a_lease_can_not_be_given_back_to_a_lost_database_and_can_be_taken_again(
     postgres_url: str,
 ) -> None:

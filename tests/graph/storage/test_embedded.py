@@ -176,6 +176,7 @@ def test_without_the_wheel_the_command_to_install_it_is_named(
         use_shortly(tmp_path)
 
 
+@pytest.mark.long
 def test_the_data_folder_can_be_chosen(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``open_postgres()`` without a URL uses the embedded server in ``DARUMA_DATA_DIR``."""
     monkeypatch.delenv("DARUMA_POSTGRES_URL", raising=False)

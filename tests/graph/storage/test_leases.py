@@ -313,6 +313,7 @@ async def test_a_lease_that_could_not_be_given_back_is_left(postgres_url: str) -
         assert (await leases.atake("t")).token == 2
 
 
+@pytest.mark.long
 def test_a_child_that_was_forked_has_a_life_of_its_own(tmp_path: Path) -> None:
     """So that its death is told from that of its parent."""
     code = (

@@ -139,6 +139,7 @@ def turns_of(tasks: list[list[int]]) -> list[Any]:
     return turns
 
 
+@pytest.mark.sampled(1)
 @example_settings(
     max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -179,6 +180,7 @@ def test_a_thinned_thread_is_what_it_was_and_goes_on_alike(
         ]
 
 
+@pytest.mark.long
 def test_a_long_thread_keeps_a_fraction(postgres_url: str) -> None:
     """60 steps: more writes than there are between two whole copies; little is left of them."""
     with open_postgres(postgres_url) as postgres:

@@ -127,7 +127,8 @@ def test_what_is_used_after_it_was_closed_says_so(
         use(pg)
 
 
-def test_eight_processes_may_open_an_empty_database_at_once(empty_postgres_url: str) -> None:
+@pytest.mark.parametrize("number", [3, pytest.param(8, marks=pytest.mark.long)])
+def test_processes_may_open_an_empty_database_at_once(empty_postgres_url: str, number: int) -> None:
     """ENGINE: LangGraph's own setup fails with UniqueViolation when two do it together."""
     program = """
 import sys
@@ -141,7 +142,8 @@ with open_postgres(sys.argv[1]) as postgres:
     command = [sys.executable, "-W", "error", "-c", program, empty_postgres_url]
     pipe = subprocess.PIPE
     starters = [
-        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(8)
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        for _ in range(number)
     ]
     for each in starters:
         assert each.stdout
@@ -152,7 +154,7 @@ with open_postgres(sys.argv[1]) as postgres:
         each.stdin.write("\n")
         each.stdin.flush()
 
-    assert [each.communicate() for each in starters] == [("[]\n", "")] * 8
+    assert [each.communicate() for each in starters] == [("[]\n", "")] * number
 
 
 def test_a_role_that_may_not_make_tables_is_told_so_and_welcome_when_they_exist(
@@ -336,6 +338,7 @@ if "gone" in sys.argv:
 """
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("how", ["kept", "gone", "fork"])
 def test_what_is_never_closed_is_closed_at_the_exit(how: str) -> None:
     """Without a word, as of a notebook's kernel; a fork leaves its parent's alone."""
@@ -442,6 +445,7 @@ class Foreign(TypedDict):
     plan: list[str]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("key", [None, KEY], ids=["checked", "sealed"])
 def test_damaged_in_any_way_a_thread_ends_as_if_it_were_whole(
     postgres_url: str, tmp_path: Path, key: bytes | None
@@ -478,6 +482,7 @@ def point_of(error: DamagedState) -> Any:
     return {"configurable": {"thread_id": "t", "checkpoint_id": found[1]}}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("key", [None, KEY], ids=["checked", "sealed"])
 def test_a_row_that_is_deleted_is_missed_or_was_not_needed(
     postgres_url: str, tmp_path: Path, key: bytes | None

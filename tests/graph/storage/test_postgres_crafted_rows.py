@@ -39,6 +39,7 @@ SHAPES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("place", PLACES)
 def test_a_crafted_row_of_a_thread_runs_nothing(
     postgres_url: str, tmp_path: Path, place: str

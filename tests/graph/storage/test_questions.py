@@ -44,6 +44,7 @@ def waiting(pg: Postgres, **which: Any) -> list[tuple[str, str]]:
     return [(each.thread_id, each.kind) for each in pg.inbox(**which)]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("key", [None, KEY], ids=["in clear", "sealed"])
 def test_what_waits_is_there_until_it_is_answered(empty_postgres_url: str, key: Any) -> None:
     """PL-04: on every path: asked, looked at, answered, parked, copied, deleted."""

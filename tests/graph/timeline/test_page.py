@@ -243,6 +243,7 @@ def test_a_long_run_shows_its_end() -> None:
     assert ("n4." in html, "n5." in html) == (False, True)
 
 
+@pytest.mark.long
 def test_results_and_plans_are_cards_where_a_notebook_runs() -> None:
     """They know nothing of notebooks themselves: building a graph tells the notebook."""
     args = [sys.executable, "-c", SHOWN_IN_A_NOTEBOOK]

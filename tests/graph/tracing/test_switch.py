@@ -19,6 +19,7 @@ metrics.set_meter_provider(MeterProvider())
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("set_up", "heard"), [("", False), (NOBODY, False), (TRACES, True), (METRICS, True)]
 )

@@ -304,6 +304,7 @@ OBJECTS = 25
 """A run that is not let go of holds hundreds; new connections bring a few of their own."""
 
 
+@pytest.mark.long
 async def test_waiting_threads_hold_nothing(postgres_url: str) -> None:
     """Their worker holds next to nothing for each, uses no connection, and can be closed.
 

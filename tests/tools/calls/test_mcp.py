@@ -138,6 +138,7 @@ async def test_a_server_that_can_not_be_read_is_one_clear_line() -> None:
         await mcp_tools({"notes": {"command": ["x"], "url": "http://y"}})
 
 
+@pytest.mark.long
 async def test_a_server_that_hangs_is_given_up(tools: dict[str, Tool]) -> None:
     """TL-21; it is ended, too: its session waits for that."""
     with pytest.raises(OutcomeUnknown, match="did not end in 1 s"):

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from json_repair import repair_json
 from tests.pages import published
 from tests.tools.repair.corpus.cases import Case, cases
@@ -136,6 +137,7 @@ def test_every_rung_that_was_used_is_named() -> None:
     assert silent == []
 
 
+@pytest.mark.long
 def test_the_table_is_what_the_readme_shows() -> None:
     """Print it anew with ``python -m pytest tests/tools/repair -k table -s``.
 

@@ -141,6 +141,7 @@ PLANTED = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("level", CONFINED)
 @pytest.mark.parametrize("planted", PLANTED)
 async def test_what_a_command_planted_is_not_run_by_a_persons_git(
@@ -152,6 +153,7 @@ async def test_what_a_command_planted_is_not_run_by_a_persons_git(
     assert "left repositories behind" in " ".join(result.notes)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("planted", PLANTED)
 async def test_the_attack_works_where_nothing_is_swept(planted: str, work: Path) -> None:
     """Else the test above would show nothing."""
@@ -197,6 +199,7 @@ ODD = {
 """Indexes that git reads, and in which a submodule stands."""
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("odd", ODD)
 async def test_an_index_hides_no_repository(odd: str, level: Level, work: Path) -> None:
@@ -242,6 +245,7 @@ CHANGED = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("level", CONFINED)
 @pytest.mark.parametrize("changed", CHANGED)
 async def test_a_repository_that_was_there_is_as_it_was(

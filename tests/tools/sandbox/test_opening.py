@@ -242,6 +242,7 @@ def test_forks_that_nothing_ends_prove_nothing(level: Level) -> None:
         asyncio.run(prove_level(replace(real, launcher=no_forks), network=False, tries=(2,)))
 
 
+@pytest.mark.long
 def test_a_busy_machine_proves_the_same_level() -> None:
     """With a fifth of a processor each: the long form is ``python -m tests.sandbox_under_load``."""
     best = sandbox_at("namespace").level

@@ -377,6 +377,7 @@ KNOWN: Final[dict[Level, set[str]]] = {
 """What does not work at a level, and can not without opening it."""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("level", LEVELS)
 def test_tests_pass_inside(level: Level, tmp_path: Path) -> None:
     """The workspace's own tests, as verification runs them."""

@@ -17,6 +17,7 @@ from daruma.tools.team import worktree_folder
 from daruma.tools.team._worktree import make
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("level", LEVELS)
 async def test_commands_work_in_a_worktree(level: Level, workspace: Path) -> None:
     """They read, write, start programs and use git, in the files of a snapshot."""
@@ -55,6 +56,7 @@ def data(
     shutil.rmtree(place)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("level", CONFINED)
 async def test_other_members_and_the_data_are_out_of_sight(
     level: Level, workspace: Path, data: Path

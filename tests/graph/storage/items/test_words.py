@@ -44,6 +44,7 @@ TEXTS = [
 ]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("query", "best"),
     [
