@@ -278,10 +278,14 @@ async def _reached(sandbox: Sandbox, seconds: float) -> set[str]:
         forks = (sys.executable, "-I", "-S", "-c", _FORKS)
         plain = replace(sandbox, launcher=_in_english(sandbox.launcher))
         few = replace(plain, limits=Limits(sandbox.limits.memory, PROCESSES))
-        said, forked = await asyncio.gather(
+        ran = await asyncio.gather(
             plain.run(probe, workspace=trap.workspace, timeout=seconds),
             few.run(forks, workspace=trap.workspace, timeout=seconds),
+            return_exceptions=True,  # neither outlives the folders
         )
+        if refused := [each for each in ran if isinstance(each, BaseException)]:
+            raise refused[0]
+        said, forked = (each for each in ran if not isinstance(each, BaseException))
         if said.timed_out:
             raise Undecided(f"the self-test did not end within {seconds:g} s")
         if not said.passed:
