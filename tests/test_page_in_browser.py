@@ -10,6 +10,7 @@ from tests.page_in_browser import long_run, seen
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
 
 
+@pytest.mark.long
 def test_a_thousand_steps_take_under_a_second_of_script(postgres_url: str, tmp_path: Path) -> None:
     """Rendered, searched and filtered; no request leaves it, and nothing is complained of."""
     run, _ = long_run(postgres_url, answers=10, each=25)

@@ -8,7 +8,7 @@ from tests.worker_kill import killed
 
 
 @pytest.mark.parametrize(
-    ("threads", "dies_at"), [(12, 2), pytest.param(50, 20, marks=pytest.mark.long)]
+    ("threads", "dies_at"), [(6, 2), pytest.param(50, 20, marks=pytest.mark.long)]
 )
 def test_a_dead_worker_s_threads_are_completed_by_another(
     postgres_url: str, tmp_path: Path, threads: int, dies_at: int

@@ -5,6 +5,7 @@
 
 from itertools import pairwise
 
+import pytest
 from tests.benchmarks.ground import Stores
 from tests.benchmarks.long_thread import Mark, long_thread
 from tests.benchmarks.systems import daruma
@@ -21,6 +22,7 @@ async def marks_of(url: str, task: Task, every: int) -> list[Mark]:
     return list(marks.values())
 
 
+@pytest.mark.long
 async def test_what_a_step_keeps_does_not_grow(postgres_url: str) -> None:
     """What is new, and nothing of what was there; whole copies add up to a part of that."""
     marks = await marks_of(postgres_url, Task(100), every=20)

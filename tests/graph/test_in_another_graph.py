@@ -244,6 +244,7 @@ async def in_stock_async(url: str) -> AsyncIterator[Any]:
         yield saver
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("put", [as_node, in_a_function])
 @pytest.mark.parametrize("opened", [in_memory, in_ours, in_stock])
 def test_resumed(opened: Any, put: Callable[[Any], Any], empty_postgres_url: str) -> None:

@@ -193,6 +193,7 @@ def test_blocking_tools_hold_up_no_other_synchronous_run(
     assert statuses(out) == statuses(waiting.result()) == {"success"}
 
 
+@pytest.mark.long
 async def test_many_threads_at_once_all_come_to_their_end(postgres_url: str) -> None:
     """They are many more than there are connections: each waits its turn, none gives up."""
     turn = calls(*(call("shout", text=f"hello {each}") for each in range(2)))
@@ -409,7 +410,7 @@ def run_to_the_end(model: Babbler, tools: Tools, limit: int | None, decisions: l
     raise AssertionError("there is always another decision")
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     answers=st.lists(ANSWERS, min_size=1, max_size=3),
     repair=REPAIRS,

@@ -515,7 +515,7 @@ SETTINGS = (
 )
 
 
-@settings(max_examples=350, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(WORLDS, SETTINGS)
 def test_every_walk_ends_with_a_result(world: World, given_settings: Settings) -> None:
     """Within a bound that follows from the limits, and with every call answered (TL-03)."""

@@ -648,6 +648,7 @@ def ran(line: str) -> dict[str, Any]:
     return call("run_command", command=line)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("made", "stopped"),
     [

@@ -469,7 +469,7 @@ def run(path: Scenario, workspace: Path) -> Run:
     return started
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(25)
 def test_the_nodes_are_passed_in_this_order(run: Run, path: Scenario) -> None:
     """As ``stream_mode="updates"`` shows them."""
     assert " ".join(run.nodes).replace("__interrupt__", "|") == path.nodes

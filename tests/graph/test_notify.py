@@ -67,6 +67,7 @@ def approve(graph: Any) -> Any:
     return Command(resume={asked.id: {"decisions": [decision | {"decision": "approve"}]}})
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("statuses", [(), (500,), (302,)], ids=["at once", "again", "no redirect"])
 def test_each_question_is_told_once(postgres_url: str, statuses: Sequence[int]) -> None:
     """PL-04: not again when it is looked at, nor by others; and what it tells holds no key."""

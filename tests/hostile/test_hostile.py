@@ -11,7 +11,7 @@ KNOWN = (("git lazy fetch", "cloned"), ("settings mcp", "cloned"), ("ignore star
 """What once got in."""
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("trap", "way"), [*KNOWN, *SOME], ids=str)
 def test_nothing_gets_out_of_a_hostile_workspace(
     trap: str, way: str, tmp_path: Path, postgres_url: str

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from langgraph.store.memory import InMemoryStore
 from tests.learning.arms import OFF, ON
 from tests.learning.misleading import THINGS, misleading, stale
@@ -10,6 +11,7 @@ from tests.learning.noise import under_noise
 FEW = list(misleading(THINGS[:1]))
 
 
+@pytest.mark.long
 def test_later_passes_are_no_worse_than_without_learning(tmp_path: Path) -> None:
     """EV-05: no outage, chance, stranger or neighbour leads the next task astray."""
     on = under_noise(ON, FEW, InMemoryStore(), tmp_path / "on")

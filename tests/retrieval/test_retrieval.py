@@ -37,6 +37,7 @@ def test_meaning_finds_other_words_and_takes_nothing_away(postgres_url: str) -> 
     assert rows["words", "both"].among_five == 1
 
 
+@pytest.mark.long
 def test_the_measurement_of_time_can_be_made(
     postgres_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

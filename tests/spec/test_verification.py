@@ -150,6 +150,7 @@ def test_checks_run_in_the_sandbox_with_a_timeout(workspace: Path, tmp_path: Pat
 OLD = {"test_it.py": GREEN, "test_old.py": RED.replace("test_it", "test_old")}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("writes", "goal", "headline"),
     [

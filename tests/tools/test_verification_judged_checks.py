@@ -98,7 +98,7 @@ RED_BEFORE: list[tuple[Files, str, str, str]] = [
 ]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("after", "goal", "outcome", "why"), RED_BEFORE)
 async def test_what_was_red_before_is_not_the_tasks_fault(
     after: Files, goal: str, outcome: str, why: str, ws: Path
@@ -155,7 +155,7 @@ HALF = "def add(a, b): return a + b\ndef sub(a, b): return 0\n"
 WHOLE = "def add(a, b): return a + b\ndef sub(a, b): return a - b\n"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("code", "goal", "outcome"),
     [
@@ -463,7 +463,7 @@ async def test_a_manifest_that_became_a_pipe_is_not_waited_for(ws: Path) -> None
     assert (found.outcome, found.changed_tests) == ("passed", ("Makefile",))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("after", "goal", "told"), HONEST)
 async def test_honest_work_is_green(
     after: Files, goal: str, told: tuple[str, ...], ws: Path
@@ -542,7 +542,7 @@ COMPARED: dict[str, tuple[Files, Files, str, str, str]] = {
 """Files before and after, the goal, how it ends, and what is said."""
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", COMPARED)
 async def test_tests_are_compared_whatever_they_are_called(name: str, ws: Path) -> None:
     """VE-07 and VE-08: by their functions where their parameters differ."""

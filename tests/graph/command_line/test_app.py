@@ -135,6 +135,7 @@ MISTAKES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_leaves_an_open_review_as_it_was(daruma: Daruma, mistake: list[str]) -> None:
     """After any mistake the same question is open and can still be answered."""
@@ -248,6 +249,7 @@ ASKED: dict[str, tuple[Answer, str]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", ASKED)
 def test_the_doctor_asks_the_model_if_told_to(daruma: Daruma, case: str) -> None:
     """FA-09: one request; what is wrong is one line: the address, the reason, what to do."""

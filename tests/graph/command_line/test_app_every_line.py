@@ -67,6 +67,7 @@ def test_every_line_is_answered_in_one_line_in_every_place(
     assert found == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["no database", "a folder that is gone"])
 def test_tab_says_nothing_but_what_it_offers(
     name: str, daruma: Daruma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -274,6 +274,7 @@ def test_a_recovery_that_is_not_sure_is_shown_and_waits(daruma: Daruma) -> None:
     assert "May this be done about a failure?" in daruma("show", "t").out
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("answer", "code", "carried"),
     [

@@ -56,6 +56,7 @@ def test_a_signal_cancels_a_hanging_tool(daruma: Daruma, number: int, code: int)
     assert daruma("show", "t", "--json").json["status"] == "unfinished"
 
 
+@pytest.mark.long
 def test_a_cancelled_run_is_resumed(daruma: Daruma) -> None:
     """The call that was cut off runs again, and the task ends as if nothing had been."""
     with hanging_in_a_tool(daruma) as (run, _):

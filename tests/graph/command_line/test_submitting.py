@@ -31,6 +31,7 @@ def test_work_that_is_done_here_needs_no_workers(daruma: Daruma) -> None:
     assert without_workers("answer", "t", "--confirm")[0] == 0
 
 
+@pytest.mark.long
 def test_work_that_is_left_to_workers_says_what_is_lacking(daruma: Daruma) -> None:
     """In one line."""
     model = daruma.script(main=[DONE])

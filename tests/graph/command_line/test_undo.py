@@ -152,6 +152,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_one_line(daruma: Daruma, ws: Path, name: str) -> None:
     """With exit code 2, and nothing changed."""

@@ -298,6 +298,7 @@ def test_a_rule_about_nothing_is_refused() -> None:
         Gate(Desk().tools, Tools(policy={"readFile": "confirm"}))
 
 
+@pytest.mark.long
 def test_a_yes_outlives_the_process_that_got_it(postgres_url: str, tmp_path: Path) -> None:
     """Asked here, killed in the middle of the tool after the yes elsewhere, gone on with here."""
     file = tmp_path / "paid"

@@ -77,6 +77,7 @@ def test_what_the_next_request_begins_with_is_marked() -> None:
     assert "cache_control" not in stored
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("main", "fallback", "fails"), [(CLAUDE, GPT, "claude-sonnet-4-6"), (GPT, CLAUDE, "gpt-a")]
 )
@@ -112,6 +113,7 @@ def test_a_server_that_refuses_marks_is_asked_without_them() -> None:
     assert len(server.bodies) == 2
 
 
+@pytest.mark.long
 def test_what_was_kept_is_counted_and_has_its_price() -> None:
     """CX-07: tokens read from a provider's cache, and written to it, by role and in money."""
     million = 1_000_000

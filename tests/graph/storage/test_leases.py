@@ -365,6 +365,7 @@ with open_postgres(sys.argv[1]) as pg:
 """
 
 
+@pytest.mark.long
 def test_a_thread_that_is_still_held_at_the_exit_is_left_without_a_word(postgres_url: str) -> None:
     """As by a stream that nobody closed: the loop of its database is gone, and so is its life."""
     command = [sys.executable, "-W", "error", "-c", LEFT_OPEN, postgres_url]
@@ -395,6 +396,7 @@ with open_postgres(sys.argv[1]) as pg:
 """
 
 
+@pytest.mark.long
 def test_a_fork_is_told_to_open_the_database_itself(postgres_url: str) -> None:
     """It would wait for ever for a loop that turns in its parent; what it opens itself works."""
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK, postgres_url]

@@ -141,7 +141,7 @@ def turns_of(tasks: list[list[int]]) -> list[Any]:
 
 @pytest.mark.sampled(1)
 @example_settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(tasks=TASKS, waits=st.booleans())
 @pytest.mark.parametrize("key", [None, KEY], ids=["clear", "sealed"])

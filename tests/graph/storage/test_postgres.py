@@ -338,7 +338,7 @@ if "gone" in sys.argv:
 """
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["kept", "gone", "fork"])
 def test_what_is_never_closed_is_closed_at_the_exit(how: str) -> None:
     """Without a word, as of a notebook's kernel; a fork leaves its parent's alone."""
@@ -506,6 +506,7 @@ def test_a_row_that_is_deleted_is_missed_or_was_not_needed(
     assert missed > 20
 
 
+@pytest.mark.long
 def test_what_a_task_wrote_is_there_as_a_whole_or_not_at_all(
     postgres_url: str, tmp_path: Path
 ) -> None:

@@ -71,6 +71,7 @@ def test_a_crafted_row_of_a_thread_runs_nothing(
     assert not (tmp_path / "trace").exists()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_crafted_reply_runs_nothing(postgres_url: str, tmp_path: Path, shape: str) -> None:
     """Replies are read back as values are."""

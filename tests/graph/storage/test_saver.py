@@ -162,6 +162,7 @@ def test_terminated_backends_cost_nothing(postgres_url: str) -> None:
         assert len(machine.invoke({}, CONFIG)["words"]) == 4
 
 
+@pytest.mark.long
 def test_a_delta_channel_is_read_back_in_another_process(postgres_url: str) -> None:
     """The history of a channel is rebuilt from its writes, not from a process's memory."""
     with open_postgres(postgres_url) as postgres:

@@ -53,6 +53,7 @@ CASES: dict[str, tuple[dict[str, Any], Callable[[Run, str], Any]]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_it_is_read_as_the_engine_reads_it(case: str, postgres_url: str, tmp_path: Path) -> None:
     """The state, what is asked, and all that happened."""

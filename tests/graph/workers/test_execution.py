@@ -201,6 +201,7 @@ def parkings(url: str) -> list[tuple[str, int]]:
         return connection.execute(counted).fetchall()
 
 
+@pytest.mark.long
 def test_two_sweepers_park_each_thread_once(postgres_url: str) -> None:
     """Twenty threads that are overdue: together, two processes park each of them once."""
     names = [f"t{number:02}" for number in range(20)]

@@ -307,6 +307,7 @@ async def test_a_worker_waits_for_a_database_that_is_lost(
                 await lines.until("'after': completed")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("moment", ["as it is lost", "while it is looked for"])
 async def test_a_worker_ends_while_the_database_is_lost(postgres_url: str, moment: str) -> None:
     """DU-07: being asked once is enough, whatever it was doing about the outage."""

@@ -254,6 +254,7 @@ def test_what_comes_after_a_look_does_not_change_it() -> None:
     assert decision([*at_the_look, *later]) == decision(at_the_look)
 
 
+@pytest.mark.long
 def test_a_thousand_comparisons_of_equals_promote_five_in_a_hundred_at_most() -> None:
     """EV-03: four looks, and what does nothing is hardly ever taken for better."""
     found = Counter(simulated(seed, 0.5, 0.5) for seed in range(1000))

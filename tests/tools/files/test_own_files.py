@@ -66,6 +66,7 @@ ATTACKS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("attack", ATTACKS)
 async def test_a_command_writes_nothing_there(attack: str, environment: Path) -> None:
     """H7: namespaces keep it; what is beside it can be written."""

@@ -123,6 +123,7 @@ def test_what_was_cut_off_never_writes() -> None:
     assert all(properties(TOOLS[c.tool].parameters).keys() == (c.meant or {}).keys() for c in ran)
 
 
+@pytest.mark.long
 def test_every_refusal_is_one_line_that_says_something() -> None:
     """The model reads the reason and has nothing else to go by."""
     refusals = [found for case in CASES if isinstance(found := repaired(case), Refused)]
@@ -130,6 +131,7 @@ def test_every_refusal_is_one_line_that_says_something() -> None:
     assert [r for r in refusals if not 10 < len(r.reason) < 500 or "\n" in r.reason] == []
 
 
+@pytest.mark.long
 def test_every_rung_that_was_used_is_named() -> None:
     """TL-10: the audit says what was done; a text that was broken was not simply read."""
     silent = [c for c in CASES if isinstance(found := repaired(c), Repaired) and not found.rungs]

@@ -226,6 +226,7 @@ def test_a_proof_that_has_no_time_proves_nothing(level: Level) -> None:
         asyncio.run(prove_level(stuck, network=False, tries=(0.01, 0.02)))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("level", CONFINED)
 def test_forks_that_nothing_ends_prove_nothing(level: Level) -> None:
     """A limit that is held by looking may come late: it is not told from one that is not held."""

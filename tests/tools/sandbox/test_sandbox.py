@@ -131,6 +131,7 @@ async def test_a_cancellation_ends_daemons_too(level: Level, tmp_path: Path, lif
     assert os.read(life.fd, 1) == b""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("level", CONFINED)
 def test_daemons_die_with_a_killed_process(level: Level, tmp_path: Path, life: Life) -> None:
     """SIGKILL for us ends the command and all it started, wherever that went."""
@@ -390,6 +391,7 @@ def test_tests_pass_inside(level: Level, tmp_path: Path) -> None:
     assert failed == KNOWN[level] & TESTS.keys(), done.stdout
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("level", LEVELS)
 async def test_commands_work_inside(level: Level, tmp_path: Path) -> None:
     """Tools, temporary files, names and shells; npm where it is there."""
