@@ -11,6 +11,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 import time
@@ -26,6 +27,7 @@ from tests.crash.scenes import (
     payments,
     reply_to,
 )
+from tests.git_ground import git, repository
 
 from daruma import aopen_postgres
 from daruma.graph.storage import Database, Postgres, PostgresSaver
@@ -145,6 +147,7 @@ async def live(url: str, scene: str, folder: Path, point: int) -> None:
             "messages": [[m.type, m.text] for m in state.values["messages"]],
             "file": (folder / "data.txt").read_text(),
             "files": await asyncio.to_thread(files_in, folder),
+            "git": await asyncio.to_thread(git_of, folder),
             "savepoints": [
                 [each.id, bool(each.snapshot), without_ids(each.note)]
                 for each in state.values["savepoints"]
@@ -165,6 +168,13 @@ def without_ids(text: str) -> str:
 def files_in(folder: Path) -> dict[str, str]:
     """All that is there, by name; a folder has no text."""
     return {path.name: path.read_text() if path.is_file() else "" for path in folder.iterdir()}
+
+
+def git_of(folder: Path) -> list[str]:
+    """What its repository holds: commits with their branches, what is changed, and worktrees."""
+    log, status = ["log", "--all", "--format=%s %D"], ["status", "--porcelain"]
+    said = [git(folder, *each).decode() for each in (log, status, ["worktree", "list"])]
+    return [*said[:2], str(len(said[2].splitlines()))]
 
 
 async def replies_to(pg: Postgres, thread: str) -> int:
@@ -195,15 +205,21 @@ def forked(url: str, scene: str, folder: Path, point: int, moment: float | None 
 
 
 def main(url: str, home: Path, scene: str, deaths: list[str]) -> None:
-    """Live once for each death, and once more where that ended early."""
+    """Live once for each death, and once more where that ended early.
+
+    Each time in a repository with one commit, the same for all, and a file that git does not know.
+    """
+    begun = home / f".repository-{os.getpid()}"
+    begun.mkdir()
+    (begun / "data.txt").write_text("a")
+    repository(begun)
     for number, when in enumerate(deaths):
         moment = float(when[1:]) if when.startswith("~") else None
         point = NEVER if moment is not None else int(when)
         # Names of one length: the folder's path is in the prompts, whose tokens count.
         named = f"~{os.getpid() % 1000:03}{number:03}" if moment is not None else f"{point:07}"
         folder = home / f"{scene}{named}"
-        folder.mkdir()
-        (folder / "data.txt").write_text("a")
+        shutil.copytree(begun, folder)
         (folder / "note").write_text("untracked")
         began = time.monotonic()
         ended = forked(url, scene, folder, point, moment)
