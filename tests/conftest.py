@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import signal
+import sys
 import tempfile
 import uuid
 from collections import defaultdict
@@ -23,6 +24,10 @@ from daruma.graph.storage._embedded import embedded_postgres
 settings.register_profile("explore", deadline=None)  # a busy machine is no fault of the code
 settings.register_profile("daruma", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("daruma")
+
+# Else each of hundreds of processes that tests start would compile all of Daruma again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 TEMPLATE = "daruma_template"
 
