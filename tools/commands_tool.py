@@ -162,13 +162,16 @@ async def search(args: SearchArgs, workspace: Workspace, *, seconds: float = SEC
     pattern = re.escape(args.pattern) if args.literal and args.pattern else args.pattern
     request = Request(str(workspace.root), args.path, pattern or None, args.glob, MOST_FOUND)
     # Isolated and without site-packages: nothing in the workspace can be imported by mistake.
-    argv = [sys.executable, "-I", "-S", "-c", START, _package_home(), json.dumps(asdict(request))]
+    home = str(Path(daruma.__file__).parents[1])
+    argv = [sys.executable, "-I", "-S", "-c", START, home, json.dumps(asdict(request))]
     result = await run_in_group(argv, cwd=workspace.root, timeout=seconds, limit=LONGEST_ANSWER)
-    return _render_answer(_answer(result, seconds))
-
-
-def _package_home() -> str:
-    return str(Path(daruma.__file__).parents[1])
+    answer = _answer(result, seconds)
+    lines = answer.lines or ["nothing found"]
+    if answer.cut:
+        lines.append(f"[cut after {MOST_FOUND} results: narrow path, glob or pattern]")
+    if answer.skipped:
+        lines.append(f"[{answer.skipped} binary, oversized or unreadable files left out]")
+    return "\n".join(lines)
 
 
 def _answer(result: CommandResult, seconds: float) -> Answer:
@@ -185,15 +188,6 @@ def _answer(result: CommandResult, seconds: float) -> Answer:
     return answer
 
 
-def _render_answer(answer: Answer) -> str:
-    lines = answer.lines or ["nothing found"]
-    if answer.cut:
-        lines.append(f"[cut after {MOST_FOUND} results: narrow path, glob or pattern]")
-    if answer.skipped:
-        lines.append(f"[{answer.skipped} binary, oversized or unreadable files left out]")
-    return "\n".join(lines)
-
-
 # --- Both as they are given to the registry.
 
 
@@ -203,11 +197,7 @@ async def _run_command(args: RunCommandArgs, at: Surroundings) -> str:
     return await run_command(args, workspace, at.timeout, sandbox, at.emit, at.call_id)
 
 
-async def _search(args: SearchArgs, at: Surroundings) -> str:
-    return await search(args, at.needs_workspace())
-
-
 COMMAND_TOOLS: Final[tuple[Tool, ...]] = (
-    shipped_tool("search", SearchArgs, "none", _search),
+    shipped_tool("search", SearchArgs, "none", lambda args, at: search(args, at.needs_workspace())),
     shipped_tool("run_command", RunCommandArgs, "workspace", _run_command),
 )

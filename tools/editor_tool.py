@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final, Literal, TypeVar
@@ -171,8 +172,7 @@ def _view(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
 
 
 def _create(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
-    text = _given(args.file_text, "file_text", args)
-    data = TextFile("").with_text(text)
+    data = TextFile("").with_text(_given(args.file_text, "file_text", args))
     files.create(args.path, data)
     with history.of(files.root, files.locate(args.path)) as past, past.edit(None, data):
         return f"Created {printable_path(args.path)}, {len(data)} bytes."
@@ -347,8 +347,6 @@ async def advise_paths(error: ToolError, paths: Sequence[str], workspace: str | 
 def _there(paths: Sequence[str], workspace: str) -> list[str]:
     found: dict[str, None] = {}
     for path in paths:
-        try:
+        with suppress(ToolError, OSError):
             found[FilesBeneath(Path(workspace)).locate(path)] = None
-        except (ToolError, OSError):
-            continue
     return list(found)

@@ -335,8 +335,10 @@ class NodeHooks:
         calls, messages = update.get("calls"), [*update.get("messages", ())]
         if isinstance(calls, tuple):
             after = [await self._before_call(call, evaluate) for call in calls]
-            failed = [new for old, new in zip(calls, after, strict=True) if _ends(old, new)]
-            helped = {each.result_id: each for each in calls if _was_delegated(each)}
+            pairs = zip(calls, after, strict=True)
+            failed = [n for o, n in pairs if n.status == "failed" and o.status != "failed"]
+            ended = [each for each in calls if each.delegated and each.status in ("done", "failed")]
+            helped = {each.result_id: each for each in ended}
             messages = [
                 await self._after_call(helped[id_], each)
                 if (id_ := str(each.id)) in helped
@@ -352,7 +354,12 @@ class NodeHooks:
             await self.run("on_end", status=result.status, output=result.output)
             told = (f"the hook {note.hook} failed: {note.reason}" for note in self.notes)
             update = {**update, "result": replace(result, notes=(*result.notes, *told))}
-        return self._on_record(update)
+        steps = [*update.get("steps", ())]
+        if self.notes and steps:
+            audit = steps[-1].audit or Audit(message_id="")
+            steps[-1] = replace(steps[-1], audit=replace(audit, hooks=tuple(self.notes)))
+            update = {**update, "steps": steps}
+        return update
 
     async def _before_call(
         self, call: ToolTask, evaluate: Callable[[ToolTask, Mapping[str, Any]], ToolTask]
@@ -382,15 +389,6 @@ class NodeHooks:
         if denied:
             return tool_result(call, f"Error: its result is withheld: {denied}", ok=False)
         return message if seen.output is text else tool_result(call, seen.output, ok=ok)
-
-    def _on_record(self, update: dict[str, Any]) -> dict[str, Any]:
-        """Put what the hooks did into the audit of the node's step, if it has one."""
-        steps = [*update.get("steps", ())]
-        if not self.notes or not steps:
-            return update
-        audit = steps[-1].audit or Audit(message_id="")
-        steps[-1] = replace(steps[-1], audit=replace(audit, hooks=tuple(self.notes)))
-        return {**update, "steps": steps}
 
 
 async def _within(seconds: float, work: Awaitable[Any]) -> Any:
@@ -429,14 +427,6 @@ def _checked(point: HookPoint, answer: Any) -> Any:
 
 def _red(denied: Denied) -> Check:
     return Check(command=f"hook {denied.name}", passed=False, exit_code=1, output=str(denied))
-
-
-def _was_delegated(call: ToolTask) -> bool:
-    return call.delegated and call.status in ("done", "failed")
-
-
-def _ends(before: ToolTask, after: ToolTask) -> bool:
-    return after.status == "failed" and before.status != "failed"
 
 
 def _content(call: ToolTask) -> str:

@@ -303,8 +303,7 @@ class Stderr:
         while not self.file.closed and self._take():
             continue
         plain = re.sub(r"\x1b\[[\d;]*[a-zA-Z]", "", self._end.decode("utf-8", "replace"))
-        text = without_keys(plain)
-        return printable_line(" ".join(text.split())[-300:], 300)
+        return printable_line(" ".join(without_keys(plain).split())[-300:], 300)
 
     def close(self) -> None:
         """Read what there is, and no more."""
@@ -369,8 +368,7 @@ class Running:
         """Ask it. Raises :class:`StartFailed` where it does not start, and what ``work`` does."""
         self._asking += 1
         try:
-            session = await self._started()
-            request = asyncio.ensure_future(work(session))
+            request = asyncio.ensure_future(work(await self._started()))
             try:
                 either: set[asyncio.Future[Any]] = {request, self.life}
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

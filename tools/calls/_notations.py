@@ -180,17 +180,11 @@ def _call(item: Any, source: Source, shown: Shown) -> WrittenCall | None:
             raise Unreadable(f"the call holds more than a name and arguments: {sorted(rest)}")
         alone = not (given or rest or source.reading.unclosed)
         return WrittenCall(name, {}, "") if alone and shown.marked else None
-    return _with_arguments(name, item[given[0]], source, item, given[0], shown)
-
-
-def _with_arguments(
-    name: str, value: Any, source: Source, holder: Any, key: str, shown: Shown
-) -> WrittenCall | None:
-    exact, raw = not source.reading.rungs, source.text[source.reading.spans[id(holder), key]]
-    if value is None:
-        return WrittenCall(name, {}, "")
+    value, exact = item[given[0]], not source.reading.rungs
+    raw = source.text[source.reading.spans[id(item), given[0]]]
     raw = value if exact and isinstance(value, str) else raw
-    return _build_call(name, value, raw, shown, exact=exact)
+    found = _build_call(name, value, raw, shown, exact=exact)
+    return WrittenCall(name, {}, "") if value is None else found
 
 
 def _build_call(

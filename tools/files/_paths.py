@@ -68,16 +68,13 @@ def parts_beneath(path: str, roots: Iterable[Path]) -> Parts:
 
 def refuse_git(parts: Parts) -> None:
     """Raise PathRefused if one of the pieces is `.git`, however a file system may spell it."""
-    if any(_is_git(part) for part in parts):
-        raise PathRefused(
-            f"{printable_path('/'.join(parts))}: git's own files are not to be touched here"
-        )
-
-
-def _is_git(part: str) -> bool:
     # Some file systems fold case, compatibility forms and invisible characters (CVE-2014-9390).
-    visible = "".join(c for c in part if unicodedata.category(c) != "Cf")
-    return unicodedata.normalize("NFKC", visible).casefold().rstrip(". ") == ".git"
+    for part in parts:
+        visible = "".join(c for c in part if unicodedata.category(c) != "Cf")
+        if unicodedata.normalize("NFKC", visible).casefold().rstrip(". ") == ".git":
+            raise PathRefused(
+                f"{printable_path('/'.join(parts))}: git's own files are not to be touched here"
+            )
 
 
 # --- The operating system's errors about a path, in one line that says what to do.
@@ -127,17 +124,15 @@ class Glob:
     """
 
     def __init__(self, pattern: str) -> None:
-        self._choices = [_pieces(each) for each in _alternatives(pattern)]
+        self._choices: list[tuple[str, ...]] = []
+        for each in _alternatives(pattern):
+            rooted = each.removeprefix("./").removeprefix("/")
+            self._choices.append(tuple(rooted.split("/")) if "/" in each else ("**", each))
 
     def matches(self, path: str) -> bool:
         """Whether a relative path with `/` between its parts fits."""
         parts = tuple(path.split("/"))
         return any(_fits(parts, pieces) for pieces in self._choices)
-
-
-def _pieces(pattern: str) -> tuple[str, ...]:
-    rooted = pattern.removeprefix("./").removeprefix("/")
-    return tuple(rooted.split("/")) if "/" in pattern else ("**", pattern)
 
 
 def _alternatives(pattern: str) -> list[str]:
@@ -277,9 +272,6 @@ class TextFile:
 
 # --- What Daruma itself runs from: no tool and no command may write it (SE-05).
 
-
-OWN_PROGRAM: Final = "Daruma's own program"
-
 _of_servers: dict[Path, str] = {}  # they hold for all of this process, which starts the servers
 
 
@@ -352,10 +344,8 @@ def _program(prefix: str, executable: str) -> Mapping[Path, str]:
         ]
         found += [str(inside.parent)] if inside.parent.name.startswith(".") else []
     places = {place for each in found if each for place in _both(each)} | _prefixes()
-    there = {
-        place: OWN_PROGRAM for place in sorted(places) if place.exists() and place != Path("/")
-    }
-    return MappingProxyType(there)
+    places = {place for place in places if place.exists()} - {Path("/")}
+    return MappingProxyType(dict.fromkeys(sorted(places), "Daruma's own program"))
 
 
 def _both(path: str) -> tuple[Path, Path]:

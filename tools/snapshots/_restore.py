@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from daruma.tools.files import Parts, file_status
+from daruma.tools.files import Parts, closing_fd, file_status
 from daruma.tools.snapshots._ignore import Rules, decoded
 from daruma.tools.snapshots._outcome import (
     GONE,
@@ -74,13 +74,10 @@ def entry_of(folder: int, name: str) -> Entry | None:
 def set_mode(folder: int, name: str, mode: int) -> None:
     """Give a file or directory a mode, also one that may not be opened. Raises OSError."""
     flags = _PATH_ONLY or (os.O_RDONLY | os.O_NONBLOCK)
-    fd = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    try:
+    with closing_fd(os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)) as fd:
         if stat.S_ISLNK(os.fstat(fd).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         os.chmod(f"/proc/self/fd/{fd}" if _PATH_ONLY else fd, mode)  # noqa: PTH101 - a descriptor
-    finally:
-        os.close(fd)
 
 
 @dataclass(frozen=True)
@@ -123,7 +120,12 @@ class Placing:
         if like is None:
             os.symlink(target, name, dir_fd=folder)
         else:
-            self._replace_by_link(folder, name, target, like)
+            try:
+                os.symlink(target, self.temporary, dir_fd=folder)
+                self.step()
+                self._rename(folder, name, like)
+            finally:
+                self.sweep(folder)
         self.step()
 
     def file(
@@ -149,18 +151,9 @@ class Placing:
         if now and file_status(now) == file_status(like):
             os.rename(self.temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
 
-    def _replace_by_link(self, folder: int, name: str, target: str, like: os.stat_result) -> None:
-        try:
-            os.symlink(target, self.temporary, dir_fd=folder)
-            self.step()
-            self._rename(folder, name, like)
-        finally:
-            self.sweep(folder)
-
     def _write(self, folder: int, data: bytes, mode: int, like: os.stat_result | None) -> None:
         self.step()
-        fd = os.open(self.temporary, _NEW, 0o600, dir_fd=folder)
-        try:
+        with closing_fd(os.open(self.temporary, _NEW, 0o600, dir_fd=folder)) as fd:
             self.step()
             rest = memoryview(data)
             while rest:
@@ -170,8 +163,6 @@ class Placing:
                 with suppress(PermissionError):
                     os.fchown(fd, like.st_uid, like.st_gid)
             os.fchmod(fd, mode)  # after the owner: chown clears set-id bits
-        finally:
-            os.close(fd)
         self.step()
 
     def _link(self, folder: int, name: str) -> None:
@@ -378,8 +369,7 @@ def mixed(
     if not near:
         return state
     ours, theirs = contents.tree(state), contents.tree(other)
-    names = {path[len(at)] for path in near}
-    for name in names:
+    for name in {path[len(at)] for path in near}:
         entry = _one(contents, ours.get(name), theirs.get(name), near, (*at, name))
         ours.pop(name, None)
         if entry:
@@ -428,7 +418,13 @@ class Restore:
         before = self._before(f"before putting back {target.label}", last)
         plan = self._planned(target, before, overwrite=conflicts == "overwrite")
         if plan.conflicts and conflicts == "refuse":
-            raise _refused(plan)
+            paths = tuple(sorted(map(told, plan.conflicts)))
+            more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+            raise RestoreRefused(
+                f"nothing was put back: somebody else also changed {', '.join(paths[:_NAMED])}"
+                f"{more}: keep these as they are, or overwrite them",
+                paths,
+            )
         return self._carried_out(put_back_to(target), by, target, before, plan)
 
     def foreseen(self, target_id: str, *, last: ChangedBy, overwrite: bool) -> tuple[Plan, Look]:
@@ -480,7 +476,15 @@ class Restore:
         self, label: str, by: ChangedBy, target: Snapshot | None, before: Snapshot, plan: Plan
     ) -> Restored:
         """Put the intent on record, with all that was kept before it; only then change anything."""
-        self._refuse_lost_contents(plan.goal)
+        for path, entry in plan.goal.items():
+            try:
+                if entry and entry.kind == "file":
+                    self.contents.blob(entry.content)
+            except (KeyError, zlib.error):
+                store = self.snapshots.store.path
+                raise SnapshotUnavailable(
+                    f"the content of {told(path)} is not in {store}: nothing was changed"
+                ) from None
         intent = Intent(
             id=secrets.token_hex(8),
             thread=self.snapshots.thread,
@@ -499,17 +503,6 @@ class Restore:
         self.contents.commit()
         self.snapshots.step()
         return self._finished(intent)
-
-    def _refuse_lost_contents(self, goal: Mapping[Parts, Entry | None]) -> None:
-        for path, entry in goal.items():
-            try:
-                if entry and entry.kind == "file":
-                    self.contents.blob(entry.content)
-            except (KeyError, zlib.error):
-                raise SnapshotUnavailable(
-                    f"the content of {told(path)} is not in {self.snapshots.store.path}: nothing"
-                    " was changed"
-                ) from None
 
     def _finished(self, intent: Intent) -> Restored:
         """Go the rest of the way, look at the workspace again, and close the intent."""
@@ -570,14 +563,3 @@ def _report(intent: Intent, after: Snapshot, wrong: dict[Parts, str]) -> Restore
 def put_back_to(target: Snapshot) -> str:
     """Return the label of the snapshot that is taken once a workspace was put back."""
     return f"put back {target.label}"
-
-
-def _refused(plan: Plan) -> RestoreRefused:
-    paths = tuple(sorted(map(told, plan.conflicts)))
-    named = ", ".join(paths[:_NAMED])
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return RestoreRefused(
-        f"nothing was put back: somebody else also changed {named}{more}: keep these as they are,"
-        " or overwrite them",
-        paths,
-    )

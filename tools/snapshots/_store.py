@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from daruma.state.data_dir import data_dir
+from daruma.tools.files import closing_fd
 from daruma.tools.snapshots._outcome import Entry, SnapshotUnavailable, Tree
 
 # --- Waiting until what was written is on the disk.
@@ -178,7 +179,9 @@ def explained_opening(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise SnapshotUnavailable(_about_system(error, path)) from error
+        why = f"{os.strerror(error.errno or 0)}: make the folder writable, or set DARUMA_DATA_DIR"
+        said = _no_room(path) if error.errno in _NO_ROOM else f"snapshots in {path}: {why}"
+        raise SnapshotUnavailable(said) from error
 
 
 @contextmanager
@@ -205,13 +208,6 @@ def in_use(path: Path, seconds: float) -> SnapshotUnavailable:
         f"the snapshots in {path} have been in use by another process for {seconds:g} s: let it go"
         " on or end it, and try again"
     )
-
-
-def _about_system(error: OSError, path: Path) -> str:
-    if error.errno in _NO_ROOM:
-        return _no_room(path)
-    why = os.strerror(error.errno or 0)
-    return f"snapshots in {path}: {why}: make the folder writable, or set DARUMA_DATA_DIR"
 
 
 def _about_database(error: sqlite3.Error, path: Path) -> str:
@@ -285,13 +281,6 @@ def _take_idle(path: Path) -> sqlite3.Connection | None:
     return None
 
 
-def _put_idle(path: Path, database: sqlite3.Connection) -> None:
-    _idle[path] = database, _file_id(path)
-    while len(_idle) > _MOST_IDLE:
-        with suppress(KeyError, StopIteration, RuntimeError):  # another thread was first
-            _idle.pop(next(iter(_idle)))[0].close()
-
-
 # --- Where snapshots are kept: one database file for each workspace, outside of it.
 #
 # Contents and directories are kept once, under a digest of what they are, so that a snapshot costs
@@ -329,8 +318,13 @@ class Store:
                 contents = Contents(database)
                 with contents.transaction():
                     yield contents
-                self._fold(database)
-                _put_idle(self.path, database)
+                with suppress(OSError, sqlite3.Error):  # all is durable without
+                    if Path(f"{self.path}-wal").stat().st_size > _LONG_LOG:
+                        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                _idle[self.path] = database, _file_id(self.path)
+                while len(_idle) > _MOST_IDLE:
+                    with suppress(KeyError, StopIteration, RuntimeError):  # another was first
+                        _idle.pop(next(iter(_idle)))[0].close()
             except BaseException as error:
                 if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
                     self._take_back()  # the log's index is this connection's own, and so it is true
@@ -343,11 +337,9 @@ class Store:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
             lock = os.open(self.path.with_suffix(".lock"), flags, 0o600)
-        try:
+        with closing_fd(lock):
             self._wait_for(lock)
             yield
-        finally:
-            os.close(lock)
 
     def _wait_for(self, lock: int) -> None:
         end = time.monotonic() + self.patience
@@ -360,12 +352,6 @@ class Store:
                 time.sleep(_AGAIN)
             else:
                 return
-
-    def _fold(self, database: sqlite3.Connection) -> None:
-        """Write the log into the file and empty it, once it has become long."""
-        with suppress(OSError, sqlite3.Error):  # all is durable without; another time will do
-            if Path(f"{self.path}-wal").stat().st_size > _LONG_LOG:
-                database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _take_back(self) -> None:
         """Give back the room of what a full disk has cut short, at the end of the log.

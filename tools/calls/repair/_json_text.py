@@ -25,10 +25,8 @@ MOST_CLOSERS: Final = 64
 def one_closer_less(text: str) -> list[Reading]:
     """Return the readings of a text with a bracket too many: any one may be it."""
     places = [t.start for t in tokens(text) if t.kind == "mark" and t.value in ("}", "]")]
-    if len(places) > MOST_CLOSERS:
-        raise Unreadable("there is a closing bracket too many")
     found: list[Reading] = []
-    for place in places:
+    for place in places if len(places) <= MOST_CLOSERS else ():
         shorter = text[:place] + text[place + 1 :]
         try:
             reading = read_value(shorter)
@@ -158,7 +156,14 @@ def json_readings(text: str, names: frozenset[str], *, encodings: int = ENCODING
     if text.startswith('{\\"') and ONLY_QUOTES_ESCAPED.fullmatch(text):
         text = f'"{text}"'
     if text[0] in "\"'":
-        found = json_readings(_decoded(text, encodings), names, encodings=encodings - 1)
+        reading = read_value(text)
+        if text[reading.end :].strip():
+            raise Unreadable("a string is followed by more")
+        if "single quotes" in reading.rungs and "\\" in text:
+            raise Unreadable("a backslash in single quotes can be read in two ways")
+        if not encodings or not isinstance(reading.value, str) or not reading.value.strip():
+            raise Unreadable("a JSON object is wanted")
+        found = json_readings(reading.value, names, encodings=encodings - 1)
         rungs = (*rungs, "doubled encoding")
     else:
         found = _objects(text, names)
@@ -180,17 +185,6 @@ def _with(rungs: tuple[str, ...], reading: Reading) -> Reading:
     return Reading(reading.value, reading.end, reading.unclosed, rungs)
 
 
-def _decoded(text: str, encodings: int) -> str:
-    reading = read_value(text)
-    if text[reading.end :].strip():
-        raise Unreadable("a string is followed by more")
-    if "single quotes" in reading.rungs and "\\" in text:
-        raise Unreadable("a backslash in single quotes can be read in two ways")
-    if not encodings or not isinstance(reading.value, str) or not reading.value.strip():
-        raise Unreadable("a JSON object is wanted")
-    return reading.value
-
-
 def _objects(text: str, names: frozenset[str]) -> list[Reading]:
     start = 0 if text[0] == "[" else text.find("{")
     if start < 0:
@@ -205,8 +199,7 @@ def _objects(text: str, names: frozenset[str]) -> list[Reading]:
         return [_with(("extra closing bracket",), _lone(each)) for each in one_closer_less(text)]
     first, end = _repeated(text, first)
     check_prose(text[:start], text[end:], names)
-    around = ("surrounding text",) if start or text[end:].strip() else ()
-    return [_with(around, _lone(first))]
+    return [_with(("surrounding text",) if start or text[end:].strip() else (), _lone(first))]
 
 
 def _first(text: str, start: int) -> Reading:
