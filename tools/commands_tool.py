@@ -69,12 +69,10 @@ async def run_command(
     """
     cwd = await workspace.directory(args.cwd or ".")
     seconds = args.timeout if args.timeout is not None else timeout_default
-    root = workspace.root
-    live = live_output(emit, "tool", args.command, call_id)
+    root, text = workspace.root, args.command
+    live = live_output(emit, "tool", text, call_id)
     try:
-        result = await sandbox.run(
-            args.command, workspace=root, cwd=cwd, timeout=seconds, live=live
-        )
+        result = await sandbox.run(text, workspace=root, cwd=cwd, timeout=seconds, live=live)
     except CommandRefused as error:
         if sandbox.read_only:
             raise NotReadOnly(str(error)) from error
@@ -108,9 +106,8 @@ def _outcome(result: CommandResult) -> str:
     if result.exit_code is None:
         return "stopped"
     if result.exit_code < 0:
-        return (
-            f"killed by signal {-result.exit_code} ({_signal_name(-result.exit_code) or 'no name'})"
-        )
+        number = -result.exit_code
+        return f"killed by signal {number} ({_signal_name(number) or 'no name'})"
     signalled = _signal_name(result.exit_code - 128) if result.exit_code > 128 else ""
     return f"exit code: {result.exit_code}" + (f" (128 + {signalled})" if signalled else "")
 
@@ -176,9 +173,8 @@ async def search(args: SearchArgs, workspace: Workspace, *, seconds: float = SEC
 
 def _answer(result: CommandResult, seconds: float) -> Answer:
     if result.timed_out:
-        raise SearchRefused(
-            f"the search took over {seconds:g} s: narrow path or glob, or simplify the pattern"
-        )
+        took = f"the search took over {seconds:g} s"
+        raise SearchRefused(f"{took}: narrow path or glob, or simplify the pattern")
     if not result.passed:
         reason = (result.stderr.strip() or f"exit code {result.exit_code}").splitlines()[-1]
         raise SearchRefused(f"the search broke off: {reason}")

@@ -184,15 +184,8 @@ def _run_program(setting: HookCommand, given: HookInput, begun: Callable[[Starte
     argv = resolve_program(setting.run, given.workspace, f"hooks.{given.event}")
     environment = host_environment(Path(given.workspace) if given.workspace else None)
     with TemporaryFile() as out, TemporaryFile() as err:  # a pipe could be kept open by a child
-        code = ask_program(
-            argv,
-            given.to_json(),
-            setting.timeout,
-            begun,
-            stdout=out,
-            stderr=err,
-            env=environment,
-        )
+        how: dict[str, Any] = {"stdout": out, "stderr": err, "env": environment}
+        code = ask_program(argv, given.to_json(), setting.timeout, begun, **how)
         out.seek(0)
         err.seek(0)
         said, why = out.read(_MOST), err.read(_MOST).decode(errors="replace").strip()
@@ -274,19 +267,10 @@ class NodeHooks:
     def _note(
         self, each: Hook, this: HookInput, did: Literal["changed", "denied", "failed"], reason: str
     ) -> None:
-        note = HookNote(
-            hook=each.name,
-            point=each.point,
-            did=did,
-            reason=reason[:LONGEST_REASON],
-            call_id=this.call_id,
-        )
-        self.notes.append(mask_keys(note))
-        self.emit(
-            HookApplied(
-                hook=note.hook, point=note.point, did=did, reason=note.reason, call_id=note.call_id
-            )
-        )
+        told: dict[str, Any] = {"hook": each.name, "point": each.point, "did": did}
+        told |= {"reason": reason[:LONGEST_REASON], "call_id": this.call_id}
+        self.notes.append(mask_keys(HookNote(**told)))
+        self.emit(HookApplied(**told))
 
     # --- What they are asked about, by the nodes and by who runs these.
 
@@ -301,9 +285,8 @@ class NodeHooks:
             seen, denied = await self.run("after_model", node=node, message=answer.message)
             if denied:  # what it cost is counted all the same
                 model = answer.usage.model
-                attempt = Attempt(
-                    model=model, error=str(denied), then="gave up", usage=answer.usage
-                )
+                told, used = str(denied), answer.usage
+                attempt = Attempt(model=model, error=told, then="gave up", usage=used)
                 failover = Failover(requested=model, attempts=(attempt,))
                 raise ModelFailed(str(denied), final=True, failover=failover)
             return copy_with(answer, message=seen.message)
@@ -339,12 +322,8 @@ class NodeHooks:
             failed = [n for o, n in pairs if n.status == "failed" and o.status != "failed"]
             ended = [each for each in calls if each.delegated and each.status in ("done", "failed")]
             helped = {each.result_id: each for each in ended}
-            messages = [
-                await self._after_call(helped[id_], each)
-                if (id_ := str(each.id)) in helped
-                else each
-                for each in messages
-            ]
+            of = [(helped.get(str(each.id)), each) for each in messages]
+            messages = [await self._after_call(call, each) if call else each for call, each in of]
             results = [tool_result(call, call.reason, ok=False) for call in failed]
             update = {**update, "calls": tuple(after), "messages": [*messages, *results]}
         elif isinstance(calls, ToolTask):
@@ -366,9 +345,8 @@ class NodeHooks:
     ) -> ToolTask:
         if call.status not in ("ready", "awaiting") or call.hooked == _content(call):
             return call
-        given, denied = await self.run(
-            "before_call", tool=call.name, call_id=call.id, args=call.args
-        )
+        about = {"tool": call.name, "call_id": call.id, "args": call.args}
+        given, denied = await self.run("before_call", **about)
         if denied:
             return replace(call, status="failed", reason=f"not run: {denied}")
         if given.args is call.args:

@@ -48,7 +48,6 @@ from daruma.tools.threads import in_thread, to_thread
 COSMETIC = frozenset({"TERM", "LANG", "LANGUAGE", "TZ", "SHELL", "USER", "LOGNAME"})
 """Variables that differ from one terminal to the next and choose no program: not part of a yes."""
 
-
 OpenSandbox = Callable[[], Awaitable[Sandbox]]
 
 
@@ -77,12 +76,9 @@ async def grounds_of(
     if call.name != "run_command" or workspace is None or not known.builtin:
         return rests
     sandbox = await open_sandbox()
-    return replace(
-        rests,
-        sandbox=sandbox.level,
-        not_covered=sandbox.not_covered,
-        environment=_environment(Path(workspace)),
-    )
+    level, not_covered = sandbox.level, sandbox.not_covered
+    environment = _environment(Path(workspace))
+    return replace(rests, sandbox=level, not_covered=not_covered, environment=environment)
 
 
 def _works_in(tool: Tool | None, workspace: str | None) -> bool:
@@ -369,10 +365,8 @@ async def check_permission(
     :class:`~daruma.tools.errors.GroundsChanged` for what a person has to be asked about again
     (TL-13a, SE-06).
     """
-    unconfined = at.settings.sandbox.require == "none"
-    said = policy_refusal(
-        call, tool, at.settings.tools, unconfined=unconfined, read_only=at.read_only
-    )
+    settings, unconfined = at.settings.tools, at.settings.sandbox.require == "none"
+    said = policy_refusal(call, tool, settings, unconfined=unconfined, read_only=at.read_only)
     if said:
         raise NotPermitted(said)
     if call.definition and call.definition != tool.definition and not call.approved:

@@ -206,23 +206,15 @@ class WorkspaceTurns:
         turn = self._turns.setdefault(workspace, Turn())
         async with turn.lock:
             if turn.undone is None:
-                turn.undone = await _undone(workspace, snapshots, journal)
+                undone: dict[str, Restored | None] = {}
+                for entry in await journal.cut_short(workspace):
+                    if snapshots is not None and entry.effect.settles == "restore":
+                        with suppress(SnapshotUnavailable, RestoreRefused):
+                            restored = await in_thread(put_back, snapshots, entry.key)
+                            if restored is None or restored.exact:
+                                undone[entry.key] = restored
+                turn.undone = undone
             yield turn
-
-
-async def _undone(
-    workspace: str, snapshots: Snapshots | None, journal: Journal
-) -> dict[str, Restored | None]:
-    undone: dict[str, Restored | None] = {}
-    for entry in await journal.cut_short(workspace):
-        if snapshots is not None and entry.effect.settles == "restore":
-            try:
-                restored = await in_thread(put_back, snapshots, entry.key)
-            except (SnapshotUnavailable, RestoreRefused):
-                continue
-            if restored is None or restored.exact:
-                undone[entry.key] = restored
-    return undone
 
 
 def put_back(snapshots: Snapshots, key: str) -> Restored | None:

@@ -44,7 +44,6 @@ _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST = 64
 """Characters of a name, and which ones, by OpenAI's and Anthropic's interfaces."""
 
-
 KEPT = ("config", "run_manager", "self")
 """Names that a ``StructuredTool`` has for its own arguments: it drops, or trips over, a model's."""
 

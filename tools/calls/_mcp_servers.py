@@ -151,9 +151,8 @@ def protect_places(
     """
     places = server_places(argv, folder, env)
     if inside := [each for each in places if workspace.is_relative_to(each)]:
-        raise PermissionError(
-            f"it lies in the workspace's own folder {inside[0]}: move it to another"
-        )
+        where = f"the workspace's own folder {inside[0]}"
+        raise PermissionError(f"it lies in {where}: move it to another")
     add_own(places | {Path(os.path.realpath(each)) for each in places}, what)
 
 
@@ -220,9 +219,8 @@ class Server:
         from mcp import ClientSession, StdioServerParameters
         from mcp.client.stdio import stdio_client
 
-        how = StdioServerParameters(
-            **await to_thread(self._program), encoding_error_handler="replace"
-        )
+        program = await to_thread(self._program)
+        how = StdioServerParameters(**program, encoding_error_handler="replace")
         async with (
             stdio_client(how, errlog=stderr.file) as (read, write),
             ClientSession(read, write) as session,
@@ -242,29 +240,28 @@ class Server:
 
     def _program(self) -> dict[str, Any]:
         given = self.setting
-        command, *args = (
-            expand_variables(word, "args" if at else "command")
-            for at, word in enumerate(given.argv)
-        )
+        program, *rest = given.argv
+        command = expand_variables(program, "command")
+        args = [expand_variables(word, "args") for word in rest]
         env = {name: expand_variables(value, f"env {name}") for name, value in given.env.items()}
         here = Path(os.path.realpath(self.workspace or Path.cwd()))
         folder = Path(expand_variables(given.cwd or "/", "cwd"))
         if not folder.is_absolute():
             raise ValueError(f"its cwd has to be a whole path, and is {folder}")
         paths = env.get("PATH")
-        program = find_program(command, here, paths)
-        if program is None:
+        found = find_program(command, here, paths)
+        if found is None:
             said = "No such program outside of the workspace"
             words = ": its arguments belong in args" if " " in command and not args else ""
             raise FileNotFoundError(said + words)
         what = f"the MCP server {self.name!r}"
-        protect_places([program, *args], folder, here, what, env)
+        protect_places([found, *args], folder, here, what, env)
         env["PATH"] = os.pathsep.join(search_path(here, paths))
         if here.is_relative_to(folder) and folder != Path("/"):
             env["PYTHONSAFEPATH"] = "1"  # asked for by name: but no module is taken from there
         elif given.cwd:
             add_own({folder, Path(os.path.realpath(folder))}, what)
-        argv = [*_supervisor(), program, *args]
+        argv = [*_supervisor(), found, *args]
         return {"command": argv[0], "args": argv[1:], "cwd": folder, "env": env}
 
 

@@ -43,11 +43,8 @@ def fill_in(
     best = min(candidates, key=rank)
     tool = offer.find(best.target_action)
     needed = tool.parameters.get("required", ()) if tool else ()
-    known = {
-        key: value
-        for key, value in best.partial_args.items()
-        if key not in own.args and (key in needed or not _differs(best, own))
-    }
+    more = {key: value for key, value in best.partial_args.items() if key not in own.args}
+    known = more if not _differs(best, own) else {key: more[key] for key in more if key in needed}
     whole = canonical_call(own.name, known | own.args, offer.tools, offer.now)
     changes = tuple(f"{whole.name}: {key} as it was known" for key in known)
     unread = tuple(dict.fromkeys((*own.unread, *whole.unread)))
@@ -240,13 +237,8 @@ def failed_task(task: ToolTask, reason: str, problem: Problem = "") -> ToolTask:
 
 
 def _begin(call: Call, message_id: str) -> ToolTask:
-    return ToolTask(
-        id=call.id,
-        message_id=message_id,
-        name=call.name,
-        requested_name=call.name,
-        args=call.args or {},
-    )
+    name, args = call.name, call.args or {}
+    return ToolTask(id=call.id, message_id=message_id, name=name, requested_name=name, args=args)
 
 
 def _broken(task: ToolTask, problem: Problem, reason: str, offer: VisibleTools) -> ToolTask:

@@ -442,9 +442,8 @@ def tighten(schema: Mapping[str, Any]) -> OwnSchema:
     """
     copy = deepcopy(dict(schema))
     if "$ref" not in copy:  # providers insist on properties; no object is closed for it
-        opened = (
-            {} if {"properties", *_SAME_VALUE} & copy.keys() else {"additionalProperties": True}
-        )
+        closed = {"properties", *_SAME_VALUE} & copy.keys()
+        opened = {} if closed else {"additionalProperties": True}
         copy = {"type": "object", **opened, "properties": {}, **copy}
     shared = [each for key in ("$defs", "definitions") for each in _values(copy.get(key))]
     reached = [*_own(copy), *(each for entry in shared for each in _own(entry))]
@@ -480,11 +479,8 @@ def _lone_choice(node: OwnSchema) -> OwnSchema | None:
     if len(keys) != 1 or not keys <= _CHOICES:
         return None
     plain = ("null", "string", "integer", "number", "boolean")
-    branches = [
-        each
-        for each in _list(node[keys.pop()])
-        if not (isinstance(each, dict) and each.get("type") in plain)
-    ]
+    forms = _list(node[keys.pop()])
+    branches = [f for f in forms if not (isinstance(f, dict) and f.get("type") in plain)]
     return branches[0] if len(branches) == 1 and isinstance(branches[0], dict) else None
 
 

@@ -383,9 +383,8 @@ async def run_in_group(
         return _run(text, asked, stopped, timeout, limit, confinement, live)
 
     future: Future[CommandResult] = Future()
-    watcher = threading.Thread(
-        target=_fulfil, args=(future, run, stopped), name="daruma-command", daemon=True
-    )
+    given = future, run, stopped
+    watcher = threading.Thread(target=_fulfil, args=given, name="daruma-command", daemon=True)
     result = asyncio.wrap_future(future)
     try:
         start(watcher, future, stopped)
@@ -529,9 +528,8 @@ def _said(result: CommandResult | Check) -> tuple[str, ...]:
 
 def command_run(purpose: str, result: CommandResult | Check) -> CommandRun:
     """Build the event of a command that has ended; a tool's output stands with its call."""
-    killed = (
-        kill_reason(result) if isinstance(result, CommandResult) else _KILLED[result.stopped_by]
-    )
+    check = isinstance(result, Check)
+    killed = _KILLED[result.stopped_by] if check else kill_reason(result)
     return CommandRun(
         purpose=purpose,
         command=result.command,

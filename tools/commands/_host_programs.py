@@ -104,10 +104,8 @@ def _is_around(place: Path, here: Path | None) -> bool:
     if here is None or _is_own(place):
         return False
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.expanduser raises without a home
-    around = [
-        each for each in here.parents if len(each.parts) > 2 and not home.is_relative_to(each)
-    ]
-    return _lies_in(place, around)
+    deep = (each for each in here.parents if len(each.parts) > 2)
+    return _lies_in(place, [each for each in deep if not home.is_relative_to(each)])
 
 
 def _is_safe(place: Path, here: Path | None) -> bool:

@@ -79,19 +79,14 @@ def _made(controller: str, most: Mapping[str, int], stack: ExitStack) -> Path | 
             sweep(around)
             folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=around))
             stack.callback(_remove, folder)
-            if _set_limits(folder, most, controller):
+            held = False
+            for name in (each for each in most if (folder / each).exists()):
+                with suppress(OSError):  # a kernel may be without swap, or without counting it
+                    (folder / name).write_text(str(most[name]), encoding="ascii")
+                    held |= name in (f"{controller}.max", f"{controller}.limit_in_bytes")
+            if held:
                 return folder
     return None
-
-
-def _set_limits(folder: Path, most: Mapping[str, int], controller: str) -> bool:
-    """Write the limits that a group has; return whether those of ``controller`` are among them."""
-    held = False
-    for name in (each for each in most if (folder / each).exists()):
-        with suppress(OSError):  # a kernel may be without swap, or without counting it
-            (folder / name).write_text(str(most[name]), encoding="ascii")
-            held |= name in (f"{controller}.max", f"{controller}.limit_in_bytes")
-    return held
 
 
 @cache
@@ -506,18 +501,15 @@ class Watchdog:
         """Return what is exceeded, if it is time to look."""
         if self._limits is None or self.wait() > 0:
             return ""
-        began = time.monotonic()
-        found = self._excess(self._limits)
+        began, most = time.monotonic(), self._limits.memory
+        pids, found = members(self._leader), ""
+        if len(pids) > self._limits.processes:
+            found = "processes"
+        elif self._group.ran_out():
+            found = "memory"
+        else:  # of memory that a group counts the kernel sees all, and kills before it is too much
+            held = 0 if self._group.counts_memory() else held_by_kernel(pids)
+            found = "memory" if held + memory(pids, most - held) > most else ""
         now = time.monotonic()
         self._next = now + max(INTERVAL, (now - began) / SHARE)
         return found
-
-    def _excess(self, limits: Limits) -> Excess:
-        pids = members(self._leader)
-        if len(pids) > limits.processes:
-            return "processes"
-        if self._group.ran_out():
-            return "memory"
-        # Of memory that a group counts the kernel sees all, and kills before it is too much.
-        held = 0 if self._group.counts_memory() else held_by_kernel(pids)
-        return "memory" if held + memory(pids, limits.memory - held) > limits.memory else ""

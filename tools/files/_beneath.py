@@ -225,9 +225,8 @@ class FilesBeneath:
 
     def __init__(self, root: Path, opener: Opener | None = None) -> None:
         if not root.is_dir():
-            raise FileUnavailable(
-                f"workspace {printable_path(str(root))}: no such directory: create it"
-            )
+            place = printable_path(str(root))
+            raise FileUnavailable(f"workspace {place}: no such directory: create it")
         self.root = root.resolve(strict=True)
         self._names = (self.root, root.absolute())
         self._opener = opener or best_opener()
@@ -375,10 +374,8 @@ def list_entries(files: FilesBeneath, path: str) -> list[DirectoryEntry]:
         files.opened(parts, DIRECTORY) as (fd, location),
         os.scandir(fd) as found,
     ):
-        named = sorted((entry.name, _kind(entry)) for entry in found)
-    return [
-        DirectoryEntry("/".join((*location, name)), kind) for name, kind in named if name != ".git"
-    ]
+        named = sorted((entry.name, _kind(entry)) for entry in found if entry.name != ".git")
+    return [DirectoryEntry("/".join((*location, name)), kind) for name, kind in named]
 
 
 def walk(files: FilesBeneath, path: str, skip: Collection[str] = ()) -> Iterator[DirectoryEntry]:

@@ -174,8 +174,6 @@ def tree_of(
 
 
 class _Walk:
-    """One walk through what lies beneath an open directory."""
-
     def __init__(self, top: int, root: Path, hashes: FileHashes, opener: Opener) -> None:
         self.top = top
         self.root = root

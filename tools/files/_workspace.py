@@ -205,9 +205,8 @@ class FileHistory:
         if edits and (edits[-1].before, edits[-1].after) == (digest(data), self._record.seen):
             self.drop_last()
         if self._record.seen not in {None, digest(data)}:
-            raise FileChanged(
-                f"{printable_path(self._location)}: changed since it was viewed: view it again"
-            )
+            shown = printable_path(self._location)
+            raise FileChanged(f"{shown}: changed since it was viewed: view it again")
 
     @contextmanager
     def edit(self, before: bytes | None, after: bytes) -> Iterator[None]:
@@ -243,9 +242,8 @@ class FileHistory:
         except FileNotFoundError:
             data = b""
         if digest(data) != edit.before:
-            raise EditRefused(
-                f"{printable_path(self._location)}: the kept former content is damaged"
-            )
+            shown = printable_path(self._location)
+            raise EditRefused(f"{shown}: the kept former content is damaged")
         return data
 
     def drop_last(self) -> int:

@@ -62,10 +62,8 @@ class Landlock:
             lifeline = _Lifeline()
             stack.callback(lifeline.close)
             fds = (lifeline.read, rules.fileno(), filter_fd)
-            argv = (
-                *(sys.executable, "-I", "-S", SUPERVISOR, *map(str, fds), str(own)),
-                *with_limits(asked.argv),
-            )
+            start = (sys.executable, "-I", "-S", SUPERVISOR, *map(str, fds), str(own))
+            argv = (*start, *with_limits(asked.argv))
             around = {name: view.home / folder for name, folder in _OWN_FOLDERS.items()}
             folders = {name: str(folder) for name, folder in around.items() if folder.is_dir()}
             env = {**folders, **asked.env, "HOME": str(own), "TMPDIR": str(own)}

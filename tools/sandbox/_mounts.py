@@ -290,15 +290,10 @@ def mounts(seen: Seen, workspace: Path, sockets: tuple[Path, ...] = ()) -> list[
     kinds |= {path: "shown" for path in seen.shown if not path.is_relative_to(workspace)}
     kinds |= dict.fromkeys(own_in(workspace), "shown")
     kinds[workspace] = "workspace"
-    return _without_repetition(kinds, seen.home)
-
-
-def _without_repetition(kinds: dict[Path, Kind], home: Path) -> list[tuple[Path, Kind]]:
-    """Leave out what changes nothing; the home folder is kept, for it is one of its own."""
-    kept: dict[Path, Kind] = {}
+    kept: dict[Path, Kind] = {}  # what changes nothing; the home folder is one of its own
     for path in sorted(kinds, key=lambda each: (len(each.parts), str(each))):
         around = next((kept[each] for each in path.parents if each in kept), None)
-        if path == home or kinds[path] != around:
+        if path == seen.home or kinds[path] != around:
             kept[path] = kinds[path]
     return list(kept.items())
 
@@ -408,7 +403,6 @@ def _is_closed(status: os.stat_result) -> bool:
 CLOSED_SIZE: Final = 16 * 1024 * 1024
 """Bytes that a place which is merely hidden may hold: folders on the way to what lies deeper."""
 
-
 BESIDE: Final = Path("/dev/shm/workspace")  # noqa: S108
 """Where a workspace is seen while another folder stands in its place."""
 
@@ -444,9 +438,8 @@ class Places:
             kinds: dict[Path, Kind] = {**dict.fromkeys(closed, "hidden"), **self._kinds}
             self._kinds = {path: kinds[path] for path in sorted(kinds, key=lambda each: each.parts)}
         self._size = max(memory // 4, CLOSED_SIZE)
-        self.inside = [
-            path for path in self._kinds if path != workspace and path.is_relative_to(workspace)
-        ]
+        here = (path for path in self._kinds if path.is_relative_to(workspace))
+        self.inside = [path for path in here if path != workspace]
 
     def arguments(self, pinned: Iterable[Pinned]) -> Iterator[str]:
         """Yield all of them; ``pinned`` come first in the workspace, for they open again."""

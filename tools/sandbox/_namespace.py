@@ -152,16 +152,8 @@ class Namespace:
             )
             fds = (filter_fd, first.tell, *(each.fd for each in pinned))
             env = {name: value for name, value in asked.env.items() if name != "TMPDIR"}
-            yield Launch(
-                argv,
-                env,
-                fds,
-                first.started,
-                first.end,
-                first.was_set_up,
-                guarded=False,
-                notes=notes,
-            )
+            told = first.started, first.end, first.was_set_up
+            yield Launch(argv, env, fds, *told, guarded=False, notes=notes)
             if private is not None and private != private_places(workspace):
                 raise CommandRefused("a secret or a pipe has come into the workspace meanwhile")
 

@@ -63,12 +63,8 @@ class Trap:
         self._sockets = dict(_sockets(outside, abstract, stack))
         inet = ((name, s) for name, s in self._sockets.items() if s.family == socket.AF_INET)
         ports = {name: sock.getsockname()[1] for name, sock in inet}
-        self.target: dict[str, Any] = {
-            **ports,
-            "outside": str(outside),
-            "abstract": abstract,
-            "pid": os.getpid(),
-        }
+        told = {"outside": str(outside), "abstract": abstract, "pid": os.getpid()}
+        self.target: dict[str, Any] = {**ports, **told}
 
     def open(self, seen: Mapping[str, object]) -> set[str]:
         """Return the names of the attempts that came through; ``seen`` is what the probe said."""
@@ -205,7 +201,6 @@ NOT_AT_LANDLOCK: Final = frozenset({
     "chmod_outside", "utime_outside", "git_hooks", "other_processes", "signals",
 })  # fmt: skip
 """What Landlock can not stop, or not on every kernel: the level is there without it."""
-
 
 DISK: Final = "how much temporary files fill of the disk"
 """At level namespace they lie in memory, and count as such (SE-09)."""

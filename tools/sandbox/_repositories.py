@@ -326,11 +326,8 @@ def control_of(workspace: Path, at: Path) -> Control:
             with _opened(workspace, at.parent) as folder:
                 entry = None if folder is None else _entry(folder, at.name)
             return {"": entry} if entry else {}
-        hooks = [
-            f"hooks/{each}"
-            for each in _listed_beneath(git, "hooks")
-            if not each.endswith(".sample")
-        ]
+        listed = _listed_beneath(git, "hooks")
+        hooks = [f"hooks/{each}" for each in listed if not each.endswith(".sample")]
         worktrees = _listed_beneath(git, "worktrees")
         of_worktrees = [f"worktrees/{each}/{name}" for each in worktrees for name in _OF_A_WORKTREE]
         names = (*_FILES, *hooks[:_MOST_HOOKS], *of_worktrees)
@@ -507,11 +504,8 @@ def _places(workspace: Path, at: Path, known: Iterable[Path]) -> list[Path]:
     git = workspace / at
     real = {Path(os.path.realpath(each)) for each in (git, own_folder(git), common_folder(git))}
     ours = {Path(os.path.realpath(workspace / each)) for each in known}
-    return sorted(
-        each.relative_to(workspace)
-        for each in real - ours
-        if each.is_relative_to(workspace) and each.is_dir()
-    )
+    inside = (each for each in real - ours if each.is_relative_to(workspace) and each.is_dir())
+    return sorted(each.relative_to(workspace) for each in inside)
 
 
 def _all(workspace: Path, most: int) -> list[Path]:

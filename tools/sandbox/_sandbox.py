@@ -152,12 +152,7 @@ class Sandbox:
             changed = replace(asked, env=env, stand_in=stand_in, read_only=read_only)
             return self.launcher(workspace, changed)
 
-        confinement = Confinement(
-            level=self.level,
-            not_covered=(*left, *also_open),
-            limits=self.limits,
-            launch=launch,
-        )
+        confinement = Confinement(self.level, (*left, *also_open), self.limits, launch)
         return await run_in_group(
             command,
             cwd=cwd or here,

@@ -67,7 +67,6 @@ What = Literal["added", "changed", "deleted"]
 ChangedBy = Literal["work", "others", "undo"]
 """Who made the changes that lead to a snapshot: the thread's work, somebody else, an undo."""
 
-
 Conflicts = Literal["refuse", "keep", "overwrite"]
 """What is done about paths that the work and somebody else have changed."""
 
@@ -164,10 +163,8 @@ def told_of(workspace: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = os.strerror(error.errno or 0)
-        raise SnapshotUnavailable(
-            f"{printable_path(str(workspace))}: {why}: no snapshot of it"
-        ) from error
+        said = f"{printable_path(str(workspace))}: {os.strerror(error.errno or 0)}"
+        raise SnapshotUnavailable(f"{said}: no snapshot of it") from error
     except PathRefused as error:
         raise SnapshotUnavailable(str(error)) from error
 

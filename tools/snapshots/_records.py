@@ -110,11 +110,11 @@ class Recorded:
         self,
         label: str,
         by: ChangedBy,
-        *,
         root: str,
         rules: str,
         at: float,
         unkept: tuple[str, ...],
+        *,
         opens: bool = False,
     ) -> Snapshot:
         """Record a state as the thread's newest."""
@@ -225,9 +225,8 @@ class Recorder:
         rules = self.rules(contents, last, top, fresh=fresh)
         root, unkept = self.seen(contents, top, rules)
         digest = contents.put_blob(rules.encoded())
-        snapshot = recorded.add(
-            label, by, root=root, rules=digest, at=self.now(), unkept=tuple(unkept), opens=opens
-        )
+        now, more = self.now(), tuple(unkept)
+        snapshot = recorded.add(label, by, root, digest, now, more, opens=opens)
         if base is None or interrupted:
             return Taken(snapshot)
         return Taken(snapshot, as_changes(between(contents, base, snapshot)))
@@ -327,9 +326,8 @@ def prune(contents: Contents, *, before: float, keep: Collection[str] = ()) -> i
     database = contents.database
     intents = open_intents(database)
     staying = {*keep, *(id_ for intent in intents for id_ in (intent.before, intent.target))}
-    rows = database.execute(
-        "SELECT id, at < ?, workspace, thread FROM snapshots ORDER BY number", (before,)
-    )
+    query = "SELECT id, at < ?, workspace, thread FROM snapshots ORDER BY number"
+    rows = database.execute(query, (before,))
     gone: list[tuple[str]] = []
     held: set[tuple[bytes, str]] = set()
     for id_, old, *whose in rows.fetchall():

@@ -237,7 +237,12 @@ class Applying:
         elif self.rules.repository(path) or not _equal(now, was):
             self.left[path] = MEANWHILE
         else:
-            self._remove(folder, path, now)
+            try:
+                self.placing.remove(folder, path[-1], directory=is_directory(now))
+            except OSError as error:
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                    raise
+                self.left[path] = HOLDS
 
     def put(self, folder: int, path: Parts) -> None:
         """Put what the goal has; of directories only that they are there."""
@@ -252,8 +257,12 @@ class Applying:
             self._reveal(folder, path, goal, now)
         elif now and _only_mode(goal, now, status_of(folder, path[-1])):
             self.placing.mode(folder, path[-1], goal.mode)
+        elif goal.kind == "directory":
+            self.placing.directory(folder, path[-1])
+        elif goal.kind == "link":
+            self.placing.link(folder, path[-1], goal.content, seen)
         else:
-            self._put(folder, path[-1], goal, seen)
+            self.placing.file(folder, path[-1], self.blob(goal.content), goal.mode, seen)
 
     def close(self, folder: int, path: Parts) -> None:
         """Give a directory the mode that it has in the goal, or had before."""
@@ -296,22 +305,6 @@ class Applying:
         if is_directory(entry_of(folder, path[-1])):
             with directory_opened(folder, path[-1:]) as inside:
                 self.placing.sweep(inside)
-
-    def _remove(self, folder: int, path: Parts, now: Entry) -> None:
-        try:
-            self.placing.remove(folder, path[-1], directory=is_directory(now))
-        except OSError as error:
-            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
-                raise
-            self.left[path] = HOLDS
-
-    def _put(self, folder: int, name: str, goal: Entry, seen: os.stat_result | None) -> None:
-        if goal.kind == "directory":
-            self.placing.directory(folder, name)
-        elif goal.kind == "link":
-            self.placing.link(folder, name, goal.content, seen)
-        else:
-            self.placing.file(folder, name, self.blob(goal.content), goal.mode, seen)
 
     def _reveal(self, folder: int, path: Parts, goal: Entry, now: Entry) -> None:
         """A file that may not be read may still have the content that it should have."""
@@ -370,26 +363,15 @@ def mixed(
         return state
     ours, theirs = contents.tree(state), contents.tree(other)
     for name in {path[len(at)] for path in near}:
-        entry = _one(contents, ours.get(name), theirs.get(name), near, (*at, name))
-        ours.pop(name, None)
-        if entry:
-            ours[name] = entry
+        path, entry, instead = (*at, name), ours.pop(name, None), theirs.get(name)
+        chosen = instead if path in near else entry
+        both = [e.content for e in (entry, instead) if e and e.kind == "directory" and e.content]
+        if chosen and len(both) == 2:
+            inside = mixed(contents, both[0], both[1], near - {path}, path)
+            chosen = Entry("directory", chosen.mode, inside)
+        if chosen:
+            ours[name] = chosen
     return contents.put_tree(ours)
-
-
-def _one(
-    contents: Contents,
-    entry: Entry | None,
-    instead: Entry | None,
-    paths: frozenset[Parts],
-    path: Parts,
-) -> Entry | None:
-    pair = [each for each in (entry, instead) if each and each.kind == "directory" and each.content]
-    if len(pair) < 2:
-        return instead if path in paths else entry
-    mode = pair[1].mode if path in paths else pair[0].mode
-    inside = mixed(contents, pair[0].content, pair[1].content, paths - {path}, path)
-    return Entry("directory", mode, inside)
 
 
 # --- Deciding what is put back, and bringing a restore that is on record to its end.
@@ -460,10 +442,8 @@ class Restore:
     def _planned(self, target: Snapshot, before: Snapshot, *, overwrite: bool) -> Plan:
         own = self.snapshots.recorded(self.contents).all()
         pairs = itertools.pairwise(each for each in own if each.number >= target.number)
-        who = changed(
-            (new.by, [path for path, _, _ in between(self.contents, old, new)])
-            for old, new in pairs
-        )
+        steps = ((new.by, between(self.contents, old, new)) for old, new in pairs)
+        who = changed((by, [path for path, _, _ in found]) for by, found in steps)
         found = differences(self.contents.tree, target.root, before.root)
         unknown = beyond(found, self._rules(target), self._rules(before), who)
         then, now = (Look(self.contents.tree, each.root) for each in (target, before))
@@ -519,10 +499,8 @@ class Restore:
         wrong, foreign = self._compared(intent, before, root)
 
         def record(state: str, by: ChangedBy) -> Snapshot:
-            at, known = self.snapshots.now(), tuple(unkept)
-            return recorded.add(
-                intent.label, by, root=state, rules=before.rules, at=at, unkept=known
-            )
+            now, more = self.snapshots.now(), tuple(unkept)
+            return recorded.add(intent.label, by, state, before.rules, now, more)
 
         ours = mixed(self.contents, root, before.root, foreign)
         after = record(ours, intent.by)
@@ -540,15 +518,13 @@ class Restore:
         """Return the paths that are not as they should be, and those that are somebody else's."""
         was, now = Look(self.contents.tree, before.root), Look(self.contents.tree, root)
         found = differences(self.contents.tree, before.root, root)
-        foreign = {
-            path for path, _, _ in found if now(path) not in (was(path), intent.goal.get(path, 0))
-        }
+        goal, paths = intent.goal, [path for path, _, _ in found]
+        foreign = {path for path in paths if now(path) not in (was(path), goal.get(path, 0))}
         wrong = {path for path, entry in intent.goal.items() if now(path) != entry}
         return wrong | foreign, frozenset(foreign)
 
 
 def _report(intent: Intent, after: Snapshot, wrong: dict[Parts, str]) -> Restored:
-    """Say what was put back and what was not."""
     left = intent.left | wrong
     return Restored(
         snapshot=intent.target or after.id,

@@ -65,15 +65,8 @@ class Snapshots(Recorder):
         with self.store.locked() as contents:
             recorded = self.recorded(contents)
             if last := recorded.last():
-                recorded.add(
-                    label,
-                    "work",
-                    root=last.root,
-                    rules=last.rules,
-                    at=self.now(),
-                    unkept=last.unkept,
-                    opens=True,
-                )
+                held = last.root, last.rules, self.now(), last.unkept
+                recorded.add(label, "work", *held, opens=True)
 
     def note(self, paths: Iterable[str], label: str) -> None:
         """Note that the work has changed exactly these files: only they are read again.
@@ -93,9 +86,7 @@ class Snapshots(Recorder):
                     parts = meant(self.workspace, path)
                     root = seen_again(contents, root, top, parts, rules)
             if root != last.root or last.opens:
-                recorded.add(
-                    label, "work", root=root, rules=last.rules, at=self.now(), unkept=last.unkept
-                )
+                recorded.add(label, "work", root, last.rules, self.now(), last.unkept)
 
     def kept(self) -> tuple[Snapshot, ...]:
         """Return the snapshots of this thread and workspace, oldest first."""

@@ -130,9 +130,7 @@ def _covered(rules: Rules, difference: Difference) -> bool:
     path, *entries = difference
     if rules.repository(path) and any(e and e.kind != "repository" for e in entries):
         return False
-    return all(
-        rules.covers(path, directory=entry.kind == "directory") for entry in entries if entry
-    )
+    return all(rules.covers(path, directory=is_directory(each)) for each in entries if each)
 
 
 # --- A kept state with single paths of it read again.

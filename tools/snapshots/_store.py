@@ -83,9 +83,8 @@ class Contents:
 
     def blob(self, digest: str) -> bytes:
         """Return a content. Raises KeyError for one that is not kept."""
-        row = self.database.execute(
-            "SELECT packed, data FROM blobs WHERE hash = ?", (digest,)
-        ).fetchone()
+        query = "SELECT packed, data FROM blobs WHERE hash = ?"
+        row = self.database.execute(query, (digest,)).fetchone()
         if row is None:
             raise KeyError(digest)
         data = zlib.decompress(row[1]) if row[0] else bytes(row[1])
@@ -106,9 +105,7 @@ class Contents:
         row = self.database.execute("SELECT data FROM trees WHERE id = ?", (id_,)).fetchone()
         if row is None:
             raise KeyError(id_)
-        return {
-            name: Entry(kind, mode, content) for name, kind, mode, content in json.loads(row[0])
-        }
+        return {name: Entry(*known) for name, *known in json.loads(row[0])}
 
 
 def packed(data: bytes) -> tuple[bool, bytes]:
@@ -190,7 +187,12 @@ def explained_use(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise SnapshotUnavailable(_about_database(error, path)) from error
+        if "full" in str(error):
+            raise SnapshotUnavailable(_no_room(path)) from error
+        if isinstance(error, sqlite3.OperationalError):
+            said = f"the snapshots in {path} can not be used: {error}"
+            raise SnapshotUnavailable(said) from error
+        raise damaged(path, str(error)) from error
     except zlib.error as error:
         raise damaged(path, "a content is not what was kept") from error
 
@@ -200,23 +202,6 @@ def damaged(path: Path, why: str) -> SnapshotUnavailable:
     return SnapshotUnavailable(
         f"the snapshots in {path} are damaged ({why}): move the file away to begin anew"
     )
-
-
-def in_use(path: Path, seconds: float) -> SnapshotUnavailable:
-    """Return the error of a store that somebody else has held all the time."""
-    return SnapshotUnavailable(
-        f"the snapshots in {path} have been in use by another process for {seconds:g} s: let it go"
-        " on or end it, and try again"
-    )
-
-
-def _about_database(error: sqlite3.Error, path: Path) -> str:
-    text = str(error)
-    if "full" in text:
-        return _no_room(path)
-    if isinstance(error, sqlite3.OperationalError):
-        return f"the snapshots in {path} can not be used: {text}"
-    return str(damaged(path, text))
 
 
 def _no_room(path: Path) -> str:
@@ -348,7 +333,10 @@ class Store:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() >= end:
-                    raise in_use(self.path, self.patience) from None
+                    raise SnapshotUnavailable(
+                        f"the snapshots in {self.path} have been in use by another process for"
+                        f" {self.patience:g} s: let it go on or end it, and try again"
+                    ) from None
                 time.sleep(_AGAIN)
             else:
                 return

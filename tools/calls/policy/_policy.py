@@ -152,7 +152,6 @@ _SAFE_COMMANDS = re.compile(
 )
 """Commands that only look, or run the tests as verification does anyway: whole lines, no shell."""
 
-
 COMMANDS: Final = frozenset({SHELL_TOOL, "run_tests"})
 """The built-in tools that run commands: what they can reach depends on the sandbox."""
 
@@ -240,9 +239,8 @@ def _argument_fits(
     shell = tool.name == SHELL_TOOL and name == "command"
     if not allows:
         return may_fit(value, glob) or (shell and may_start(str(value), glob))
-    return surely_fits(name, value, glob) and (
-        not shell or is_one_command(str(value), _ANY_COMMAND)
-    )
+    fits = surely_fits(name, value, glob)
+    return fits and (not shell or is_one_command(str(value), _ANY_COMMAND))
 
 
 _ANY_COMMAND = PolicyKey(SHELL_TOOL, words=(), open_end=True)

@@ -319,17 +319,13 @@ def _behind(command: Words, depth: int) -> Iterator[Words]:
         put = (rest[0], UNKNOWN_WORD, *rest[1:]) if anywhere else (*rest, UNKNOWN_WORD)
         yield put if fills else rest
     if any(program_of(word) in _TAKE_LINES for word in command):
-        for text in sorted(_lines_in(command)):
+        # An argument may be read as a line, all of them, or an option's with all behind.
+        whole = " ".join(command[1:])
+        lines = [text for text in (*command[1:], whole) if not _PLAIN.fullmatch(text)]
+        glued = ((at, _GLUED.fullmatch(word)) for at, word in enumerate(command, 1))
+        lines += [" ".join([found[1] or found[2], *command[at:]]) for at, found in glued if found]
+        for text in sorted(lines):
             yield from commands_started(text, depth - 1)
-
-
-def _lines_in(command: Words) -> Iterator[str]:
-    """Yield what may be read as a line: an argument, all of them, an option's with all behind."""
-    whole = " ".join(command[1:])
-    yield from (text for text in (*command[1:], whole) if not _PLAIN.fullmatch(text))
-    for at, word in enumerate(command):
-        if glued := _GLUED.fullmatch(word):
-            yield " ".join([glued[1] or glued[2], *command[at + 1 :]])
 
 
 def _reads_input(command: Words) -> bool:

@@ -142,11 +142,8 @@ def spelling(value: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, st
     for key in value:
         if key not in known:
             meant.setdefault(same_word(key), []).append(key)
-    return {
-        keys[0]: free[word][0]
-        for word, keys in meant.items()
-        if len(keys) == 1 and len(free.get(word, ())) == 1
-    }
+    alone = ((word, keys[0]) for word, keys in meant.items() if len(keys) == 1)
+    return {key: free[word][0] for word, key in alone if len(free.get(word, ())) == 1}
 
 
 # --- A value made to fit a JSON schema by steps that lose nothing, or not at all.
@@ -217,13 +214,10 @@ def _fit_array(value: list[Any], choice: Schema, root: Schema) -> Fitted:
         return Fitted(value)
     first = choice.get("prefixItems") or ()
     rest = choice.get("items", {})
-    items = [
-        fit_value(each, first[n] if n < len(first) else rest, root) for n, each in enumerate(value)
-    ]
-    return Fitted(
-        [each.value for each in items],
-        tuple(dict.fromkeys(rung for each in items for rung in each.rungs)),
-    )
+    schemas = [*first[: len(value)], *([rest] * (len(value) - len(first)))]
+    items = [fit_value(each, schema, root) for each, schema in zip(value, schemas, strict=True)]
+    rungs = dict.fromkeys(rung for each in items for rung in each.rungs)
+    return Fitted([each.value for each in items], tuple(rungs))
 
 
 def _fit_object(value: Mapping[str, Any], choice: Schema, root: Schema) -> Fitted:
@@ -371,8 +365,7 @@ def _fitting(args: dict[str, Any], tool: Tool) -> Repaired | Refused:
     except Unreadable as error:
         return Refused("invalid_args", misfit(args, schema, schema) or f"$: {error}")
     problem = misfit(grown.value, schema, schema)
-    fits = problem is None
-    return Repaired(grown.value, grown.rungs) if fits else Refused("invalid_args", problem)
+    return Refused("invalid_args", problem) if problem else Repaired(grown.value, grown.rungs)
 
 
 def _fit(reading: Reading, tool: Tool) -> Repaired | Refused:

@@ -55,10 +55,8 @@ def read_without_commas(text: str) -> Reading:
     from json_repair import repair_json  # rarely needed
 
     given = _known(text)
-    written = " ".join(
-        str(each.value) if each.kind in ("mark", "word") else json.dumps(each.value)
-        for each in given
-    )
+    texts = (t.value if t.kind in ("mark", "word") else json.dumps(t.value) for t in given)
+    written = " ".join(map(str, texts))
     value = repair_json(written, return_objects=True)
     answer, at = json.dumps(value), 0
     for new in tokens(answer):
@@ -197,7 +195,14 @@ def _objects(text: str, names: frozenset[str]) -> list[Reading]:
         return [_lone(first)]
     if not start and rest in ("}", "]"):
         return [_with(("extra closing bracket",), _lone(each)) for each in one_closer_less(text)]
-    first, end = _repeated(text, first)
+    end = first.end
+    for _ in range(MOST_REPEATED):
+        if text[end:].lstrip()[:1] not in ("{", "["):
+            break
+        again = read_value(text, end)
+        if again.unclosed or not same(again.value, first.value):
+            raise Unreadable("there are two different objects")
+        first, end = _with(("repeated object",), first), again.end
     check_prose(text[:start], text[end:], names)
     return [_with(("surrounding text",) if start or text[end:].strip() else (), _lone(first))]
 
@@ -214,19 +219,6 @@ def _first(text: str, start: int) -> Reading:
             return read_without_commas(text)
         except Unreadable:
             raise error from None
-
-
-def _repeated(text: str, first: Reading) -> tuple[Reading, int]:
-    """Return the object and where the last repetition of it ends. Raises for another one."""
-    end = first.end
-    for _ in range(MOST_REPEATED):
-        if text[end:].lstrip()[:1] not in ("{", "["):
-            break
-        again = read_value(text, end)
-        if again.unclosed or not same(again.value, first.value):
-            raise Unreadable("there are two different objects")
-        first, end = _with(("repeated object",), first), again.end
-    return first, end
 
 
 def _lone(reading: Reading) -> Reading:
