@@ -132,9 +132,9 @@ async def _load(server: Server, kept: McpServers | None) -> list[BaseTool]:
     except Exception as error:  # noqa: BLE001 - it may quote keys, and is not chained
         setting = server.setting
         words = [Path(each) for each in setting.argv[1:] if len(each) < 256 and "\0" not in each]
-        relative = any(not each.is_absolute() and each.is_file() for each in words)
-        hint = " (it is started in /: write paths whole, or set cwd)"
-        hint = hint if relative and not setting.cwd else ""
+        files = (each for each in words if not each.is_absolute() and each.is_file())
+        relative = not setting.cwd and next(files, None)
+        hint = " (it is started in /: write paths whole, or set cwd)" if relative else ""
         raise McpUnavailable(
             f"the MCP server {server.name!r} ({server.where}) can not be used: {reason_of(error)}"
             f"{hint}; correct or remove tools.mcp_servers.{server.name}"

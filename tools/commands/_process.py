@@ -502,7 +502,8 @@ class Watchdog:
         if self._limits is None or self.wait() > 0:
             return ""
         began, most = time.monotonic(), self._limits.memory
-        pids, found = members(self._leader), ""
+        pids = members(self._leader)
+        found: Excess = ""
         if len(pids) > self._limits.processes:
             found = "processes"
         elif self._group.ran_out():

@@ -290,7 +290,7 @@ def mounts(seen: Seen, workspace: Path, sockets: tuple[Path, ...] = ()) -> list[
     kinds |= {path: "shown" for path in seen.shown if not path.is_relative_to(workspace)}
     kinds |= dict.fromkeys(own_in(workspace), "shown")
     kinds[workspace] = "workspace"
-    kept: dict[Path, Kind] = {}  # what changes nothing; the home folder is one of its own
+    kept: dict[Path, Kind] = {}  # but what changes nothing; the home folder is one of its own
     for path in sorted(kinds, key=lambda each: (len(each.parts), str(each))):
         around = next((kept[each] for each in path.parents if each in kept), None)
         if path == seen.home or kinds[path] != around:
