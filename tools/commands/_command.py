@@ -528,8 +528,7 @@ def _said(result: CommandResult | Check) -> tuple[str, ...]:
 
 def command_run(purpose: str, result: CommandResult | Check) -> CommandRun:
     """Build the event of a command that has ended; a tool's output stands with its call."""
-    check = isinstance(result, Check)
-    killed = _KILLED[result.stopped_by] if check else kill_reason(result)
+    killed = _KILLED[result.stopped_by] if isinstance(result, Check) else kill_reason(result)
     return CommandRun(
         purpose=purpose,
         command=result.command,
