@@ -69,12 +69,10 @@ async def run_command(
     """
     cwd = await workspace.directory(args.cwd or ".")
     seconds = args.timeout if args.timeout is not None else timeout_default
-    root = workspace.root
-    live = live_output(emit, "tool", args.command, call_id)
+    root, text = workspace.root, args.command
+    live = live_output(emit, "tool", text, call_id)
     try:
-        result = await sandbox.run(
-            args.command, workspace=root, cwd=cwd, timeout=seconds, live=live
-        )
+        result = await sandbox.run(text, workspace=root, cwd=cwd, timeout=seconds, live=live)
     except CommandRefused as error:
         if sandbox.read_only:
             raise NotReadOnly(str(error)) from error
@@ -108,9 +106,8 @@ def _outcome(result: CommandResult) -> str:
     if result.exit_code is None:
         return "stopped"
     if result.exit_code < 0:
-        return (
-            f"killed by signal {-result.exit_code} ({_signal_name(-result.exit_code) or 'no name'})"
-        )
+        number = -result.exit_code
+        return f"killed by signal {number} ({_signal_name(number) or 'no name'})"
     signalled = _signal_name(result.exit_code - 128) if result.exit_code > 128 else ""
     return f"exit code: {result.exit_code}" + (f" (128 + {signalled})" if signalled else "")
 
@@ -162,20 +159,22 @@ async def search(args: SearchArgs, workspace: Workspace, *, seconds: float = SEC
     pattern = re.escape(args.pattern) if args.literal and args.pattern else args.pattern
     request = Request(str(workspace.root), args.path, pattern or None, args.glob, MOST_FOUND)
     # Isolated and without site-packages: nothing in the workspace can be imported by mistake.
-    argv = [sys.executable, "-I", "-S", "-c", START, _package_home(), json.dumps(asdict(request))]
+    home = str(Path(daruma.__file__).parents[1])
+    argv = [sys.executable, "-I", "-S", "-c", START, home, json.dumps(asdict(request))]
     result = await run_in_group(argv, cwd=workspace.root, timeout=seconds, limit=LONGEST_ANSWER)
-    return _render_answer(_answer(result, seconds))
-
-
-def _package_home() -> str:
-    return str(Path(daruma.__file__).parents[1])
+    answer = _answer(result, seconds)
+    lines = answer.lines or ["nothing found"]
+    if answer.cut:
+        lines.append(f"[cut after {MOST_FOUND} results: narrow path, glob or pattern]")
+    if answer.skipped:
+        lines.append(f"[{answer.skipped} binary, oversized or unreadable files left out]")
+    return "\n".join(lines)
 
 
 def _answer(result: CommandResult, seconds: float) -> Answer:
     if result.timed_out:
-        raise SearchRefused(
-            f"the search took over {seconds:g} s: narrow path or glob, or simplify the pattern"
-        )
+        took = f"the search took over {seconds:g} s"
+        raise SearchRefused(f"{took}: narrow path or glob, or simplify the pattern")
     if not result.passed:
         reason = (result.stderr.strip() or f"exit code {result.exit_code}").splitlines()[-1]
         raise SearchRefused(f"the search broke off: {reason}")
@@ -183,15 +182,6 @@ def _answer(result: CommandResult, seconds: float) -> Answer:
     if answer.error is not None:
         raise SearchRefused(answer.error)
     return answer
-
-
-def _render_answer(answer: Answer) -> str:
-    lines = answer.lines or ["nothing found"]
-    if answer.cut:
-        lines.append(f"[cut after {MOST_FOUND} results: narrow path, glob or pattern]")
-    if answer.skipped:
-        lines.append(f"[{answer.skipped} binary, oversized or unreadable files left out]")
-    return "\n".join(lines)
 
 
 # --- Both as they are given to the registry.
@@ -203,11 +193,7 @@ async def _run_command(args: RunCommandArgs, at: Surroundings) -> str:
     return await run_command(args, workspace, at.timeout, sandbox, at.emit, at.call_id)
 
 
-async def _search(args: SearchArgs, at: Surroundings) -> str:
-    return await search(args, at.needs_workspace())
-
-
 COMMAND_TOOLS: Final[tuple[Tool, ...]] = (
-    shipped_tool("search", SearchArgs, "none", _search),
+    shipped_tool("search", SearchArgs, "none", lambda args, at: search(args, at.needs_workspace())),
     shipped_tool("run_command", RunCommandArgs, "workspace", _run_command),
 )

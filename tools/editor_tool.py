@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final, Literal, TypeVar
@@ -96,7 +97,11 @@ def number_lines(text: str, view_range: Sequence[int] | None) -> str:
     A range ends at the last line with -1 or any larger number. EditRefused if it holds no line.
     """
     lines = lines_of(unix_newlines(text))
-    first, last = _bounds(len(lines), view_range) if view_range else (1, len(lines))
+    first, last = view_range or (1, -1)
+    last = len(lines) if last == -1 else min(last, len(lines))
+    if view_range and not 1 <= first <= last:
+        known = f"the file has lines 1 to {len(lines)}; -1 is the last"
+        raise EditRefused(f"view_range {list(view_range)}: {known}")
     shown, used = [], 0
     for number in range(first, last + 1):
         line = _numbered_line(number, lines[number - 1])
@@ -133,15 +138,6 @@ def tree(files: FilesBeneath, path: str) -> str:
     return "\n".join(lines + cut * (len(shown) > MOST_ENTRIES)) or "(an empty directory)"
 
 
-def _bounds(count: int, view_range: Sequence[int]) -> tuple[int, int]:
-    first, last = view_range
-    last = count if last == -1 else min(last, count)
-    if not 1 <= first <= last:
-        asked = list(view_range)
-        raise EditRefused(f"view_range {asked}: the file has lines 1 to {count}; -1 is the last")
-    return first, last
-
-
 def _numbered_line(number: int, line: str) -> str:
     if len(line) > LONGEST_LINE:
         line = f"{line[:LONGEST_LINE]} [cut: {len(line) - LONGEST_LINE} more characters]"
@@ -171,8 +167,7 @@ def _view(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
 
 
 def _create(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
-    text = _given(args.file_text, "file_text", args)
-    data = TextFile("").with_text(text)
+    data = TextFile("").with_text(_given(args.file_text, "file_text", args))
     files.create(args.path, data)
     with history.of(files.root, files.locate(args.path)) as past, past.edit(None, data):
         return f"Created {printable_path(args.path)}, {len(data)} bytes."
@@ -204,25 +199,21 @@ def _edit(
 
 
 def _undo(args: EditorArgs, files: FilesBeneath, history: EditHistory) -> str:
-    path = args.path
+    path, shown = args.path, printable_path(args.path)
     with history.of(files.root, files.locate(path)) as past:
         edit, now = past.last(), digest(files.read(path))
         if now == edit.before:
             past.drop_last()
-            raise EditRefused(
-                f"{printable_path(path)}: its last edit is undone already; it was not changed"
-            )
+            raise EditRefused(f"{shown}: its last edit is undone already; it was not changed")
         if now != edit.after:
-            raise FileChanged(
-                f"{printable_path(path)}: no longer what the last edit left: it was not undone"
-            )
+            raise FileChanged(f"{shown}: no longer what the last edit left: it was not undone")
         if edit.before is None:
             files.delete(path)
         else:
             files.replace(path, past.content_before(edit))
         left = past.drop_last()
     did = "deleted again, as it was new" if edit.before is None else "as before its last edit"
-    return f"{printable_path(path)} is {did}; {left} earlier edits can be undone."
+    return f"{shown} is {did}; {left} earlier edits can be undone."
 
 
 def _given(value: T | None, name: str, args: EditorArgs) -> T:
@@ -278,8 +269,12 @@ def candidate_paths(call: ToolTask, messages: Sequence[AnyMessage]) -> tuple[str
     given = call.args.get("path")
     if call.name != EDITOR_TOOLS[0].name or not isinstance(given, str) or len(given) > LONGEST_PATH:
         return ()
+    plain = "/".join(part for part in given.replace("\\", "/").split("/") if part not in ("", "."))
+    if not plain or ".." in plain.split("/"):
+        return ()
+    tails = list(dict.fromkeys((plain, plain.removeprefix("workspace/"))))
     found: dict[str, None] = {}
-    for path in islice(_shown_paths(_tails(given), messages), MOST_SHOWN):
+    for path in islice(_shown_paths(tails, messages), MOST_SHOWN):
         found[path] = None
         if len(found) > MOST_PATHS:
             break
@@ -303,13 +298,6 @@ def _result_texts(messages: Sequence[AnyMessage]) -> Iterator[str]:
             yield text
         if left <= 0:
             return
-
-
-def _tails(given: str) -> list[str]:
-    plain = "/".join(part for part in given.replace("\\", "/").split("/") if part not in ("", "."))
-    if not plain or ".." in plain.split("/"):
-        return []
-    return list(dict.fromkeys((plain, plain.removeprefix("workspace/"))))
 
 
 def _ending(tail: str, text: str) -> Iterable[str]:
@@ -347,8 +335,6 @@ async def advise_paths(error: ToolError, paths: Sequence[str], workspace: str | 
 def _there(paths: Sequence[str], workspace: str) -> list[str]:
     found: dict[str, None] = {}
     for path in paths:
-        try:
+        with suppress(ToolError, OSError):
             found[FilesBeneath(Path(workspace)).locate(path)] = None
-        except (ToolError, OSError):
-            continue
     return list(found)

@@ -184,15 +184,8 @@ def _run_program(setting: HookCommand, given: HookInput, begun: Callable[[Starte
     argv = resolve_program(setting.run, given.workspace, f"hooks.{given.event}")
     environment = host_environment(Path(given.workspace) if given.workspace else None)
     with TemporaryFile() as out, TemporaryFile() as err:  # a pipe could be kept open by a child
-        code = ask_program(
-            argv,
-            given.to_json(),
-            setting.timeout,
-            begun,
-            stdout=out,
-            stderr=err,
-            env=environment,
-        )
+        how: dict[str, Any] = {"stdout": out, "stderr": err, "env": environment}
+        code = ask_program(argv, given.to_json(), setting.timeout, begun, **how)
         out.seek(0)
         err.seek(0)
         said, why = out.read(_MOST), err.read(_MOST).decode(errors="replace").strip()
@@ -274,19 +267,10 @@ class NodeHooks:
     def _note(
         self, each: Hook, this: HookInput, did: Literal["changed", "denied", "failed"], reason: str
     ) -> None:
-        note = HookNote(
-            hook=each.name,
-            point=each.point,
-            did=did,
-            reason=reason[:LONGEST_REASON],
-            call_id=this.call_id,
-        )
-        self.notes.append(mask_keys(note))
-        self.emit(
-            HookApplied(
-                hook=note.hook, point=note.point, did=did, reason=note.reason, call_id=note.call_id
-            )
-        )
+        told: dict[str, Any] = {"hook": each.name, "point": each.point, "did": did}
+        told |= {"reason": reason[:LONGEST_REASON], "call_id": this.call_id}
+        self.notes.append(mask_keys(HookNote(**told)))
+        self.emit(HookApplied(**told))
 
     # --- What they are asked about, by the nodes and by who runs these.
 
@@ -301,9 +285,8 @@ class NodeHooks:
             seen, denied = await self.run("after_model", node=node, message=answer.message)
             if denied:  # what it cost is counted all the same
                 model = answer.usage.model
-                attempt = Attempt(
-                    model=model, error=str(denied), then="gave up", usage=answer.usage
-                )
+                told, used = str(denied), answer.usage
+                attempt = Attempt(model=model, error=told, then="gave up", usage=used)
                 failover = Failover(requested=model, attempts=(attempt,))
                 raise ModelFailed(str(denied), final=True, failover=failover)
             return copy_with(answer, message=seen.message)
@@ -335,14 +318,12 @@ class NodeHooks:
         calls, messages = update.get("calls"), [*update.get("messages", ())]
         if isinstance(calls, tuple):
             after = [await self._before_call(call, evaluate) for call in calls]
-            failed = [new for old, new in zip(calls, after, strict=True) if _ends(old, new)]
-            helped = {each.result_id: each for each in calls if _was_delegated(each)}
-            messages = [
-                await self._after_call(helped[id_], each)
-                if (id_ := str(each.id)) in helped
-                else each
-                for each in messages
-            ]
+            pairs = zip(calls, after, strict=True)
+            failed = [n for o, n in pairs if n.status == "failed" and o.status != "failed"]
+            ended = [each for each in calls if each.delegated and each.status in ("done", "failed")]
+            helped = {each.result_id: each for each in ended}
+            of = [(helped.get(str(each.id)), each) for each in messages]
+            messages = [await self._after_call(call, each) if call else each for call, each in of]
             results = [tool_result(call, call.reason, ok=False) for call in failed]
             update = {**update, "calls": tuple(after), "messages": [*messages, *results]}
         elif isinstance(calls, ToolTask):
@@ -352,16 +333,20 @@ class NodeHooks:
             await self.run("on_end", status=result.status, output=result.output)
             told = (f"the hook {note.hook} failed: {note.reason}" for note in self.notes)
             update = {**update, "result": replace(result, notes=(*result.notes, *told))}
-        return self._on_record(update)
+        steps = [*update.get("steps", ())]
+        if self.notes and steps:
+            audit = steps[-1].audit or Audit(message_id="")
+            steps[-1] = replace(steps[-1], audit=replace(audit, hooks=tuple(self.notes)))
+            update = {**update, "steps": steps}
+        return update
 
     async def _before_call(
         self, call: ToolTask, evaluate: Callable[[ToolTask, Mapping[str, Any]], ToolTask]
     ) -> ToolTask:
         if call.status not in ("ready", "awaiting") or call.hooked == _content(call):
             return call
-        given, denied = await self.run(
-            "before_call", tool=call.name, call_id=call.id, args=call.args
-        )
+        about = {"tool": call.name, "call_id": call.id, "args": call.args}
+        given, denied = await self.run("before_call", **about)
         if denied:
             return replace(call, status="failed", reason=f"not run: {denied}")
         if given.args is call.args:
@@ -382,15 +367,6 @@ class NodeHooks:
         if denied:
             return tool_result(call, f"Error: its result is withheld: {denied}", ok=False)
         return message if seen.output is text else tool_result(call, seen.output, ok=ok)
-
-    def _on_record(self, update: dict[str, Any]) -> dict[str, Any]:
-        """Put what the hooks did into the audit of the node's step, if it has one."""
-        steps = [*update.get("steps", ())]
-        if not self.notes or not steps:
-            return update
-        audit = steps[-1].audit or Audit(message_id="")
-        steps[-1] = replace(steps[-1], audit=replace(audit, hooks=tuple(self.notes)))
-        return {**update, "steps": steps}
 
 
 async def _within(seconds: float, work: Awaitable[Any]) -> Any:
@@ -429,14 +405,6 @@ def _checked(point: HookPoint, answer: Any) -> Any:
 
 def _red(denied: Denied) -> Check:
     return Check(command=f"hook {denied.name}", passed=False, exit_code=1, output=str(denied))
-
-
-def _was_delegated(call: ToolTask) -> bool:
-    return call.delegated and call.status in ("done", "failed")
-
-
-def _ends(before: ToolTask, after: ToolTask) -> bool:
-    return after.status == "failed" and before.status != "failed"
 
 
 def _content(call: ToolTask) -> str:

@@ -254,11 +254,8 @@ def _is_beginning(text: str, shown: Shown) -> bool:
     text = re.sub(r"[\s\"'\\\\]", "", text[:400])
     if any(beginning.startswith(text) for beginning in BEGINNINGS):
         return True
-    return any(
-        text.startswith(beginning)
-        and any(n.startswith(text[len(beginning) :]) for n in shown.names)
-        for beginning in BEGINNINGS
-    )
+    rests = [text[len(each) :] for each in BEGINNINGS if text.startswith(each)]
+    return any(name.startswith(rest) for rest in rests for name in shown.names)
 
 
 # --- The words around a block: whether its calls are made, or shown to somebody.

@@ -154,11 +154,8 @@ def with_own_ids(message: AIMessage, message_id: str) -> AIMessage:
         except RecursionError:
             text = ""
         unreadable.append({**call, "type": "invalid_tool_call", "args": text, "error": None})
-    changes = {
-        "id": message_id,
-        "tool_calls": [call for call in readable if call not in bad],
-        "invalid_tool_calls": unreadable,
-    }
+    kept = [call for call in readable if call not in bad]
+    changes = {"id": message_id, "tool_calls": kept, "invalid_tool_calls": unreadable}
     return message.model_copy(update=changes)
 
 

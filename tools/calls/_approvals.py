@@ -19,12 +19,7 @@ from daruma.state.calls import Approval, Grounds, ToolTask, approval_of, with_st
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.events import ApprovalCompleted
-from daruma.state.interrupts import (
-    Decision,
-    Decisions,
-    approval_request,
-    ask_person,
-)
+from daruma.state.interrupts import Decision, Decisions, approval_request, ask_person
 from daruma.state.settings import Tools
 from daruma.state.text import digest, revealed_line
 from daruma.tools.calls._registry import Registry
@@ -52,7 +47,6 @@ from daruma.tools.threads import in_thread, to_thread
 
 COSMETIC = frozenset({"TERM", "LANG", "LANGUAGE", "TZ", "SHELL", "USER", "LOGNAME"})
 """Variables that differ from one terminal to the next and choose no program: not part of a yes."""
-
 
 OpenSandbox = Callable[[], Awaitable[Sandbox]]
 
@@ -82,12 +76,9 @@ async def grounds_of(
     if call.name != "run_command" or workspace is None or not known.builtin:
         return rests
     sandbox = await open_sandbox()
-    return replace(
-        rests,
-        sandbox=sandbox.level,
-        not_covered=sandbox.not_covered,
-        environment=_environment(Path(workspace)),
-    )
+    level, not_covered = sandbox.level, sandbox.not_covered
+    environment = _environment(Path(workspace))
+    return replace(rests, sandbox=level, not_covered=not_covered, environment=environment)
 
 
 def _works_in(tool: Tool | None, workspace: str | None) -> bool:
@@ -98,8 +89,7 @@ def _works_in(tool: Tool | None, workspace: str | None) -> bool:
 
 async def tree_now(workspace: str, *, named: bool = True) -> Tree:
     """Look at a workspace's content. Raises ``ToolError`` for one that is gone."""
-    opened = await to_thread(Workspace, Path(workspace))
-    return await in_thread(tree_of, opened.root, named=named)
+    return await in_thread(tree_of, (await to_thread(Workspace, Path(workspace))).root, named=named)
 
 
 def _environment(root: Path) -> dict[str, str]:
@@ -134,20 +124,14 @@ async def changes_since(
         lines.append(f"files: {named}" if named else "files of the workspace")
     if then["sandbox"] != now.sandbox or then["not_covered"] != [*now.not_covered]:
         lines.append(f"the sandbox: {now.sandbox}, not {then['sandbox']}")
-    if names := _differing(then["environment"], _digests(now.environment)):
-        lines.append(f"variables: {', '.join(names)}")
+    told, seen = then["environment"], _digests(now.environment)
+    if names := sorted(each for each in {*told, *seen} if told.get(each) != seen.get(each)):
+        more = ["more"] if len(names) > MOST_NAMED else []
+        lines.append(f"variables: {', '.join([*map(printable_path, names[:MOST_NAMED]), *more])}")
     if then["definition"] != now.definition:
         lines.append(f"{REDEFINED}; it now says: {revealed_line(now.description)[:300]}")
     said = (f"asked again, since this has changed: {each}" for each in lines)
     return tuple(said) or ("asked again: it would not run as it was shown",)
-
-
-def _differing(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    names = sorted(each for each in {*then, *now} if then.get(each) != now.get(each))
-    return [
-        *map(printable_path, names[:MOST_NAMED]),
-        *(["more"] if len(names) > MOST_NAMED else []),
-    ]
 
 
 MAX_VOIDED: Final = 3
@@ -165,8 +149,7 @@ def endless_changes(calls: Sequence[ToolTask]) -> set[str]:
     What an approved sibling voided does not count: one of them has run for each time.
     """
     ran = sum(bool(call.approved) and call.status not in ("ready", "awaiting") for call in calls)
-    waiting = with_status(calls, "awaiting")
-    return {call.id for call in waiting if call.voided >= MAX_VOIDED + ran}
+    return {call.id for call in with_status(calls, "awaiting") if call.voided >= MAX_VOIDED + ran}
 
 
 # --- The calls that a person is asked about, each with what its answer rests on.
@@ -202,8 +185,7 @@ class OpenApproval:
     def allowance(self, allowances: Iterable[Allowance]) -> Allowance | None:
         """Return what a person has said yes to before, if it covers the call (TL-25)."""
         here = _folder_of(self.workspace)
-        fitting = (a for a in allowances if a.covers(self.call, here, self.grounds))
-        return next(fitting, None)
+        return next((a for a in allowances if a.covers(self.call, here, self.grounds)), None)
 
     def always(self, decision: Decision, at: float) -> Allowance:
         """Return the yes to calls to come that a decision gives."""
@@ -383,10 +365,8 @@ async def check_permission(
     :class:`~daruma.tools.errors.GroundsChanged` for what a person has to be asked about again
     (TL-13a, SE-06).
     """
-    unconfined = at.settings.sandbox.require == "none"
-    said = policy_refusal(
-        call, tool, at.settings.tools, unconfined=unconfined, read_only=at.read_only
-    )
+    settings, unconfined = at.settings.tools, at.settings.sandbox.require == "none"
+    said = policy_refusal(call, tool, settings, unconfined=unconfined, read_only=at.read_only)
     if said:
         raise NotPermitted(said)
     if call.definition and call.definition != tool.definition and not call.approved:

@@ -155,11 +155,6 @@ def snapshots_around(
     return with_snapshots(snapshots, what)
 
 
-def is_before(label: str, key: str) -> bool:
-    """Whether the snapshot of a label was taken before the call of a key."""
-    return label.startswith("before ") and label.endswith(f" {key}")
-
-
 @asynccontextmanager
 async def _edit(args: Mapping[str, Any], snapshots: Snapshots, what: str) -> AsyncIterator[None]:
     """Note what an edit leaves. The editor itself keeps what was there before."""
@@ -211,23 +206,15 @@ class WorkspaceTurns:
         turn = self._turns.setdefault(workspace, Turn())
         async with turn.lock:
             if turn.undone is None:
-                turn.undone = await _undone(workspace, snapshots, journal)
+                undone: dict[str, Restored | None] = {}
+                for entry in await journal.cut_short(workspace):
+                    if snapshots is not None and entry.effect.settles == "restore":
+                        with suppress(SnapshotUnavailable, RestoreRefused):
+                            restored = await in_thread(put_back, snapshots, entry.key)
+                            if restored is None or restored.exact:
+                                undone[entry.key] = restored
+                turn.undone = undone
             yield turn
-
-
-async def _undone(
-    workspace: str, snapshots: Snapshots | None, journal: Journal
-) -> dict[str, Restored | None]:
-    undone: dict[str, Restored | None] = {}
-    for entry in await journal.cut_short(workspace):
-        if snapshots is not None and entry.effect.settles == "restore":
-            try:
-                restored = await in_thread(put_back, snapshots, entry.key)
-            except (SnapshotUnavailable, RestoreRefused):
-                continue
-            if restored is None or restored.exact:
-                undone[entry.key] = restored
-    return undone
 
 
 def put_back(snapshots: Snapshots, key: str) -> Restored | None:
@@ -244,7 +231,8 @@ def put_back(snapshots: Snapshots, key: str) -> Restored | None:
     kept = snapshots.kept()
     if not kept:
         raise SnapshotUnavailable("this machine has no snapshots of the thread's work")
-    begun = [n for n, each in enumerate(kept) if each.opens and is_before(each.label, key)]
+    labels = [each.label if each.opens else "" for each in kept]
+    begun = [n for n, s in enumerate(labels) if s.startswith("before ") and s.endswith(f" {key}")]
     if not begun:
         return None
     before, since = kept[begun[-1]], kept[begun[-1] + 1 :]
@@ -343,8 +331,6 @@ WAYS: Final = {
     UNKNOWN: "unknown: the agent is told so, and looks for itself",
 }
 
-_HAPPENED: Final = "A person says that {name} took effect; what it said was lost."
-
 
 async def run_once(
     call: ToolTask,
@@ -400,10 +386,11 @@ async def _settled(
         how = [ask(question_of(call, n)) for n in range(1, entry.attempt + 1)][-1]
     emit(CallSettled(call_id=call.id, tool=call.name, how=how, undo=undo))
     if how == HAPPENED:
-        return entry, Outcome("done", _HAPPENED.format(name=call.name))
+        said = f"A person says that {call.name} took effect; what it said was lost."
+        return entry, Outcome("done", said)
     if how in (UNKNOWN, "tell"):
-        said = OutcomeUnknown(f"{call.name} was cut short when the process ended")
-        return entry, Outcome("unknown", f"Error: {said}")
+        error = OutcomeUnknown(f"{call.name} was cut short when the process ended")
+        return entry, Outcome("unknown", f"Error: {error}")
     return await journal.again(entry), None
 
 

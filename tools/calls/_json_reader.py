@@ -86,39 +86,10 @@ LONE_BACKSLASH: Final = re.compile(r"\\[dDwWsS.]")
 ONLY_LONE: Final = re.compile(r"[^\\]*(?:\\[dDwWsS.][^\\]*)*")
 
 
-def double_quoted(body: str, text: str) -> tuple[str, tuple[str, ...]]:
-    """Return a JSON string's value and the rungs it took. Raises :class:`Unreadable`.
-
-    Where no backslash of the whole text escapes anything, each stands for itself: they are those
-    of a regular expression that its writer forgot to escape.
-    """
-    if LONE_BACKSLASH.search(body) and _only_lone(text):
-        return _whole(body), ("lone backslashes",)
-    return _json(body)
-
-
 @lru_cache(maxsize=1)
 def _only_lone(text: str) -> bool:
     """Once for a text, and not for each of its strings (SE-07)."""
     return ONLY_LONE.fullmatch(text) is not None
-
-
-def single_quoted(body: str) -> tuple[str, tuple[str, ...]]:
-    """Return the value of a string in single quotes, which Python and JSON5 read alike."""
-    value, rungs = _json(ESCAPE.sub(_as_json, body))
-    return value, ("single quotes", *rungs)
-
-
-def triple_quoted(body: str) -> tuple[str, tuple[str, ...]]:
-    """Return the value of a string in three quotes. Raises :class:`Unreadable` for two readings.
-
-    They are two with a backslash in it, and where the three quotes may as well be an empty string
-    and one quote too many: then a mark of JSON stands next to them.
-    """
-    bare = body.strip()
-    if "\\" in body or bare[:1] in MARKS or bare[-1:] in MARKS:
-        raise Unreadable("a string of three quotes can be read in two ways")
-    return _whole(body), ("triple quotes",)
 
 
 def _as_json(found: re.Match[str]) -> str:
@@ -202,7 +173,12 @@ def _token(text: str, start: int) -> Token:
     if first in "\"'“":
         return _string(text, start)
     if number := NUMBER.match(text, start):
-        return Token("number", _number(number.group()), start, number.end())
+        if number.end() - start > DIGITS:
+            raise Unreadable("a number has too many digits")
+        value: int | float = json.loads(number.group())
+        if isinstance(value, float) and not math.isfinite(value):
+            raise Unreadable(f"{number.group():.20} is too large a number")
+        return Token("number", value, start, number.end())
     if word := WORD.match(text, start):
         return Token("word", word.group(), start, word.end())
     raise Unreadable(f"{text[start : start + 20]!r} is not JSON")
@@ -210,16 +186,29 @@ def _token(text: str, start: int) -> Token:
 
 def _string(text: str, start: int) -> Token:
     found: re.Match[str] | None
+    rungs: tuple[str, ...]
     if text.startswith(('"""', "'''"), start):
         if (found := TRIPLE.match(text, start)) is None:
             raise Unreadable("three quotes in a row can be read in two ways")
-        value, rungs = triple_quoted(found.group(1) or found.group(2) or "")
+        body = found.group(1) or found.group(2) or ""
+        bare = body.strip()
+        # The three may as well be an empty string and a quote too many, next to a mark of JSON.
+        if "\\" in body or bare[:1] in MARKS or bare[-1:] in MARKS:
+            raise Unreadable("a string of three quotes can be read in two ways")
+        value, rungs = _whole(body), ("triple quotes",)
     elif text[start] == '"':
         found = _closed(DOUBLE.match(text, start))
-        value, rungs = double_quoted(found.group(1), text)
-    elif text[start] == "'":
+        value, rungs = found.group(1), ("lone backslashes",)
+        # Where no backslash of the whole text escapes anything, each stands for itself: they are
+        # those of a regular expression that its writer forgot to escape.
+        if LONE_BACKSLASH.search(value) and _only_lone(text):
+            value = _whole(value)
+        else:
+            value, rungs = _json(value)
+    elif text[start] == "'":  # Python and JSON5 read it alike
         found = _closed(SINGLE.match(text, start))
-        value, rungs = single_quoted(found.group(1))
+        value, rungs = _json(ESCAPE.sub(_as_json, found.group(1)))
+        rungs = ("single quotes", *rungs)
     else:
         found = _closed(CURLY.match(text, start))
         value, rungs = found.group(1), ("typographic quotes",)
@@ -230,15 +219,6 @@ def _closed(found: re.Match[str] | None) -> re.Match[str]:
     if found is None:
         raise CutOff("the arguments end inside a string")
     return found
-
-
-def _number(text: str) -> int | float:
-    if len(text) > DIGITS:
-        raise Unreadable("a number has too many digits")
-    number: int | float = json.loads(text)
-    if isinstance(number, float) and not math.isfinite(number):
-        raise Unreadable(f"{text:.20} is too large a number")
-    return number
 
 
 # --- The grammar of JSON, JSON5 and Python's literals, as far as they agree.

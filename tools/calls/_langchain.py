@@ -1,6 +1,7 @@
 """Tools that the application brings: what it declares of them, wrapping them, and calling them."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import lru_cache
 from inspect import getdoc, iscoroutinefunction, signature
@@ -65,22 +66,19 @@ def read_declaration(tool: BaseTool, parameters: Mapping[str, Any]) -> Declarati
     try:
         declaration = Declaration.model_validate((tool.metadata or {}).get("daruma", {}))
     except ValidationError as error:
-        problem = _describe(error)
+        first = error.errors(include_url=False)[0]
+        key = ".".join(map(str, first["loc"]))
+        problem = f"{key or 'what'}: {first['msg']} (given: {first['input']!r:.100})"
+        if first["type"] == "extra_forbidden":
+            close = get_close_matches(key, Declaration.model_fields, n=1, cutoff=0.5)
+            known = f"known: {', '.join(Declaration.model_fields)}"
+            meant = f"did you mean {close[0]!r}?" if close else known
+            problem = f"an unknown key {key!r}; {meant}"
     else:
         problem = _contradiction(declaration, parameters)
     if problem:
         raise ToolRefused(f"the tool {tool.name!r} declares in metadata['daruma'] {problem}")
     return declaration
-
-
-def _describe(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    key = ".".join(map(str, first["loc"]))
-    if first["type"] != "extra_forbidden":
-        return f"{key or 'what'}: {first['msg']} (given: {first['input']!r:.100})"
-    close = get_close_matches(key, Declaration.model_fields, n=1, cutoff=0.5)
-    known = f"known: {', '.join(Declaration.model_fields)}"
-    return f"an unknown key {key!r}; " + (f"did you mean {close[0]!r}?" if close else known)
 
 
 def _contradiction(declaration: Declaration, parameters: Mapping[str, Any]) -> str:
@@ -104,15 +102,6 @@ def _contradiction(declaration: Declaration, parameters: Mapping[str, Any]) -> s
 
 _MOST_WRITTEN_OUT = 10_000
 """Parts of a schema; LangChain writes out each reference wherever it stands, without an end."""
-
-
-def _as_shown(tool: BaseTool) -> dict[str, Any]:
-    """Return what a model is told of a tool; what a reference leads to is left open if it must."""
-    schema = tool.args_schema
-    if isinstance(schema, dict) and not _can_be_written_out(schema):
-        tool = tool.model_copy(update={"args_schema": _without_references(schema)})
-    shown: dict[str, Any] = convert_to_openai_tool(tool)["function"]
-    return shown
 
 
 def _can_be_written_out(schema: Mapping[str, Any]) -> bool:
@@ -171,7 +160,11 @@ def wrap_tool(given: BaseTool | Function) -> Tool:
     if not tool.name.strip() or any(each.isspace() for each in tool.name):
         word = "_".join(tool.name.split()) or "a_name"
         raise ToolRefused(f"no model can call a tool named {tool.name!r}: name it {word!r}")
-    shown, plain = _as_shown(tool), plain_function(tool)
+    schema, told = tool.args_schema, tool
+    if isinstance(schema, dict) and not _can_be_written_out(schema):  # its references stay open
+        told = tool.model_copy(update={"args_schema": _without_references(schema)})
+    shown: dict[str, Any] = convert_to_openai_tool(told)["function"]
+    plain = plain_function(tool)
 
     async def run(args: Mapping[str, Any], _: Surroundings) -> str:
         return await _run(tool, plain, args)
@@ -215,10 +208,8 @@ def foreign_tool(given: BaseTool | Function | dict[str, Any]) -> Tool | None:
     parameters = function.get("parameters", {"type": "object", "properties": {}})
     effect: Effect = "external"
     if isinstance(given, BaseTool):
-        try:
+        with suppress(ToolRefused):
             effect = read_declaration(given, parameters).effect
-        except ToolRefused:
-            effect = "external"
 
     async def run(_: Mapping[str, Any], __: Surroundings) -> str:
         raise NotImplementedError("the agent runs its tools itself")
@@ -289,7 +280,10 @@ def _refuse_unusable(tool: BaseTool, parameters: Mapping[str, Any]) -> None:
             f"the tool {tool.name!r} wants {', '.join(names)} injected, and nothing here supplies "
             "it: give it a default, or let the tool hold what it needs"
         )
-    if names := _not_passed_on(tool, parameters.get("properties", ())):
+    fields = getattr(tool.args_schema, "model_fields", {})
+    mangled = [name for field, name in _MANGLED.items() if field in fields]
+    names = [name for name in KEPT if name in parameters.get("properties", ())] + mangled
+    if names and isinstance(tool, StructuredTool):
         raise ToolRefused(
             f"the tool {tool.name!r} can not be given the argument {', '.join(names)}: LangChain "
             "keeps the name for itself; rename it, and list arguments one by one"
@@ -317,15 +311,6 @@ def not_supplied(tool: BaseTool) -> list[str]:
 def _required(schema: Any) -> set[str]:
     fields = getattr(schema, "model_fields", {})
     return {name for name, field in fields.items() if field.is_required()}
-
-
-def _not_passed_on(tool: BaseTool, arguments: Collection[str]) -> list[str]:
-    """Return those of the arguments that LangChain would not hand to the tool as they are."""
-    if not isinstance(tool, StructuredTool):
-        return []
-    fields = getattr(tool.args_schema, "model_fields", {})
-    mangled = [name for field, name in _MANGLED.items() if field in fields]
-    return [name for name in KEPT if name in arguments] + mangled
 
 
 # --- Calling a LangChain tool: as LangChain does where anybody listens, else by itself.
@@ -370,9 +355,6 @@ _INHERITED: Final = {each._arun for each in (BaseTool, StructuredTool, PlainTool
 _CALL_ID: Final = "call"
 """LangChain makes a message of a result only if the call had an id; what it is nobody reads."""
 
-_SYNTHETIC: Final = ("args", "kwargs")
-"""What Pydantic calls the fields of a function's starred arguments."""
-
 
 async def call_tool(tool: BaseTool, plain: Function | None, args: Mapping[str, Any]) -> Any:
     """Return what a tool says; ``plain`` is what :func:`plain_function` found when it was wrapped.
@@ -391,9 +373,7 @@ async def call_tool(tool: BaseTool, plain: Function | None, args: Mapping[str, A
 
 def is_async(tool: BaseTool) -> bool:
     """Whether a tool has an async form of its own; LangChain's stand-in blocks a shared thread."""
-    if type(tool)._arun in _INHERITED:
-        return getattr(tool, "coroutine", None) is not None
-    return True
+    return type(tool)._arun not in _INHERITED or getattr(tool, "coroutine", None) is not None
 
 
 def plain_function(tool: BaseTool) -> Function | None:
@@ -454,7 +434,9 @@ def _given(tool: BaseTool, args: Mapping[str, Any]) -> dict[str, Any] | None:
     given = {
         name: getattr(read, name)
         for name, field in schema.model_fields.items()
-        if name in args or name in there or (name not in _SYNTHETIC and not field.is_required())
+        if name in args
+        or name in there
+        or (name not in _MANGLED.values() and not field.is_required())
     }
     return None if any(name in given for name in KEPT) else given
 

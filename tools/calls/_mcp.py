@@ -40,11 +40,9 @@ if TYPE_CHECKING:
 
 Run = Callable[[Mapping[str, Any], Surroundings], Awaitable[str]]
 
-_ADAPTER = "langchain_mcp_adapters"
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST = 64
 """Characters of a name, and which ones, by OpenAI's and Anthropic's interfaces."""
-
 
 KEPT = ("config", "run_manager", "self")
 """Names that a ``StructuredTool`` has for its own arguments: it drops, or trips over, a model's."""
@@ -132,10 +130,14 @@ async def _load(server: Server, kept: McpServers | None) -> list[BaseTool]:
     try:
         tools = await ask_server(server, kept, listed)
     except Exception as error:  # noqa: BLE001 - it may quote keys, and is not chained
+        setting = server.setting
+        words = [Path(each) for each in setting.argv[1:] if len(each) < 256 and "\0" not in each]
+        files = (each for each in words if not each.is_absolute() and each.is_file())
+        relative = not setting.cwd and next(files, None)
+        hint = " (it is started in /: write paths whole, or set cwd)" if relative else ""
         raise McpUnavailable(
-            f"the MCP server {server.name!r} ({server.where}) can not be used: "
-            f"{reason_of(error)}{_about_paths(server.setting)}; "
-            f"correct or remove tools.mcp_servers.{server.name}"
+            f"the MCP server {server.name!r} ({server.where}) can not be used: {reason_of(error)}"
+            f"{hint}; correct or remove tools.mcp_servers.{server.name}"
         ) from None
     return [_Served.of(each, server, kept) for each in tools]
 
@@ -167,13 +169,6 @@ class _Served(StructuredTool):
     def server(self) -> Server:
         """What it comes from."""
         return self._server
-
-
-def _about_paths(server: McpServer) -> str:
-    words = [Path(word) for word in server.argv[1:] if len(word) < 256 and "\0" not in word]
-    if server.cwd or not any(not each.is_absolute() and each.is_file() for each in words):
-        return ""
-    return " (it is started in /: write paths whole, or set cwd)"
 
 
 # --- What a server answers, as a model can read it.
@@ -276,8 +271,7 @@ def _readable(block: "ContentBlock") -> "ContentBlock":
     kind = held.mimeType or "data"
     if kind.startswith("image/"):
         return ImageContent(type="image", data=held.blob, mimeType=kind)
-    text = f"[resource {held.uri}]\n{_left_out(kind, held.blob)}"
-    return TextContent(type="text", text=text)
+    return TextContent(type="text", text=f"[resource {held.uri}]\n{_left_out(kind, held.blob)}")
 
 
 def _left_out(kind: str, data: str) -> str:
@@ -287,7 +281,7 @@ def _left_out(kind: str, data: str) -> str:
 def is_mcp_tool(tool: BaseTool) -> bool:
     """Whether the adapter made a tool, here or in the application."""
     module = str(getattr(getattr(tool, "coroutine", None), "__module__", ""))
-    return module.partition(".")[0] == _ADAPTER
+    return module.partition(".")[0] == "langchain_mcp_adapters"
 
 
 def mcp_tool(

@@ -151,9 +151,8 @@ def protect_places(
     """
     places = server_places(argv, folder, env)
     if inside := [each for each in places if workspace.is_relative_to(each)]:
-        raise PermissionError(
-            f"it lies in the workspace's own folder {inside[0]}: move it to another"
-        )
+        where = f"the workspace's own folder {inside[0]}"
+        raise PermissionError(f"it lies in {where}: move it to another")
     add_own(places | {Path(os.path.realpath(each)) for each in places}, what)
 
 
@@ -220,9 +219,8 @@ class Server:
         from mcp import ClientSession, StdioServerParameters
         from mcp.client.stdio import stdio_client
 
-        how = StdioServerParameters(
-            **await to_thread(self._program), encoding_error_handler="replace"
-        )
+        program = await to_thread(self._program)
+        how = StdioServerParameters(**program, encoding_error_handler="replace")
         async with (
             stdio_client(how, errlog=stderr.file) as (read, write),
             ClientSession(read, write) as session,
@@ -242,29 +240,28 @@ class Server:
 
     def _program(self) -> dict[str, Any]:
         given = self.setting
-        command, *args = (
-            expand_variables(word, "args" if at else "command")
-            for at, word in enumerate(given.argv)
-        )
+        program, *rest = given.argv
+        command = expand_variables(program, "command")
+        args = [expand_variables(word, "args") for word in rest]
         env = {name: expand_variables(value, f"env {name}") for name, value in given.env.items()}
         here = Path(os.path.realpath(self.workspace or Path.cwd()))
         folder = Path(expand_variables(given.cwd or "/", "cwd"))
         if not folder.is_absolute():
             raise ValueError(f"its cwd has to be a whole path, and is {folder}")
         paths = env.get("PATH")
-        program = find_program(command, here, paths)
-        if program is None:
+        found = find_program(command, here, paths)
+        if found is None:
             said = "No such program outside of the workspace"
             words = ": its arguments belong in args" if " " in command and not args else ""
             raise FileNotFoundError(said + words)
         what = f"the MCP server {self.name!r}"
-        protect_places([program, *args], folder, here, what, env)
+        protect_places([found, *args], folder, here, what, env)
         env["PATH"] = os.pathsep.join(search_path(here, paths))
         if here.is_relative_to(folder) and folder != Path("/"):
             env["PYTHONSAFEPATH"] = "1"  # asked for by name: but no module is taken from there
         elif given.cwd:
             add_own({folder, Path(os.path.realpath(folder))}, what)
-        argv = [*_supervisor(), program, *args]
+        argv = [*_supervisor(), found, *args]
         return {"command": argv[0], "args": argv[1:], "cwd": folder, "env": env}
 
 
@@ -303,8 +300,7 @@ class Stderr:
         while not self.file.closed and self._take():
             continue
         plain = re.sub(r"\x1b\[[\d;]*[a-zA-Z]", "", self._end.decode("utf-8", "replace"))
-        text = without_keys(plain)
-        return printable_line(" ".join(text.split())[-300:], 300)
+        return printable_line(" ".join(without_keys(plain).split())[-300:], 300)
 
     def close(self) -> None:
         """Read what there is, and no more."""
@@ -369,8 +365,7 @@ class Running:
         """Ask it. Raises :class:`StartFailed` where it does not start, and what ``work`` does."""
         self._asking += 1
         try:
-            session = await self._started()
-            request = asyncio.ensure_future(work(session))
+            request = asyncio.ensure_future(work(await self._started()))
             try:
                 either: set[asyncio.Future[Any]] = {request, self.life}
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

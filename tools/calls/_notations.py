@@ -55,7 +55,6 @@ MARK: Final = re.compile(rf"(?<![`\"'])(?:{OPENING}|(?={BEGUN_TAG}))", re.IGNORE
 CLOSING: Final = re.compile(CLOSED_BY, re.IGNORECASE)
 BETWEEN: Final = re.compile(rf"(?:[\s;]|{OPENING}|{CLOSED_BY})*+", re.IGNORECASE)
 
-
 NOT_READ: Final = "none of the calls in this answer was run, as they can not be read beyond doubt"
 AGAIN: Final = "give them all again, and nothing else"
 
@@ -180,17 +179,11 @@ def _call(item: Any, source: Source, shown: Shown) -> WrittenCall | None:
             raise Unreadable(f"the call holds more than a name and arguments: {sorted(rest)}")
         alone = not (given or rest or source.reading.unclosed)
         return WrittenCall(name, {}, "") if alone and shown.marked else None
-    return _with_arguments(name, item[given[0]], source, item, given[0], shown)
-
-
-def _with_arguments(
-    name: str, value: Any, source: Source, holder: Any, key: str, shown: Shown
-) -> WrittenCall | None:
-    exact, raw = not source.reading.rungs, source.text[source.reading.spans[id(holder), key]]
-    if value is None:
-        return WrittenCall(name, {}, "")
+    value, exact = item[given[0]], not source.reading.rungs
+    raw = source.text[source.reading.spans[id(item), given[0]]]
     raw = value if exact and isinstance(value, str) else raw
-    return _build_call(name, value, raw, shown, exact=exact)
+    built = _build_call(name, value, raw, shown, exact=exact)
+    return WrittenCall(name, {}, "") if value is None else built
 
 
 def _build_call(
@@ -267,12 +260,10 @@ def _cut(call: WrittenCall) -> WrittenCall:
 
 
 def _read_named(text: str, found: re.Match[str], shown: Shown) -> Read:
-    """Read a tool's name and its arguments behind it."""
     return _read_arguments(text, found.end(), shown.meant(found["name"]), shown)
 
 
 def _read_arguments(text: str, at: int, name: str, shown: Shown) -> Read:
-    """Read the value at a place as the arguments of a tool."""
     source = _source(text, at)
     raw = source.text[(at if source.text is text else 0) : source.reading.end]
     return _of_reading(name, source.reading, raw, shown), source.end

@@ -75,8 +75,7 @@ class Registry:
         :class:`~daruma.state.settings.SettingsError` for a profile that is not there and for a rule
         that is about nothing.
         """
-        tools = self._tools.values()
-        named = [tool for tool in tools if not _gives_way(tool, settings)]
+        named = [tool for tool in self._tools.values() if not _gives_way(tool, settings)]
         check_names(named, settings.name_aliases, normalize=settings.normalize_names)
         check_promotions(self._tools)
         check_profile(settings)
@@ -121,8 +120,7 @@ class Registry:
             visible = self.visible(settings.tools, usable)
             reader = (READ_OUTPUT,) if visible and reading else ()
             beside = self._beside(settings.tools, planning) if visible else ()
-            every = (*visible, *beside, *reader)
-            tools = tuple(tool for tool in every if tool.name not in without)
+            tools = tuple(tool for tool in (*visible, *beside, *reader) if tool.name not in without)
             hidden = frozenset(self._tools) - {tool.name for tool in tools}
             dated = any(tool.canonical and tool.canonical.dates for tool in tools)
             found[key] = Shown(tools, hidden, dated)

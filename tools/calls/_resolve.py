@@ -12,13 +12,7 @@ from daruma.state.messages import cut_off_reason
 from daruma.state.record import change_record
 from daruma.state.steps import LeftOut
 from daruma.state.text import unstorable_part
-from daruma.tools.calls._answers import (
-    Call,
-    calls_of,
-    limit_calls,
-    with_own_ids,
-    with_text_calls,
-)
+from daruma.tools.calls._answers import Call, calls_of, limit_calls, with_own_ids, with_text_calls
 from daruma.tools.calls._json_reader import Refused, Repaired
 from daruma.tools.calls._tool import CanonicalCall, Tool, canonical_call
 from daruma.tools.calls._visible import VisibleTools, resolve_name
@@ -49,11 +43,8 @@ def fill_in(
     best = min(candidates, key=rank)
     tool = offer.find(best.target_action)
     needed = tool.parameters.get("required", ()) if tool else ()
-    known = {
-        key: value
-        for key, value in best.partial_args.items()
-        if key not in own.args and (key in needed or not _differs(best, own))
-    }
+    more = {key: value for key, value in best.partial_args.items() if key not in own.args}
+    known = more if not _differs(best, own) else {key: more[key] for key in more if key in needed}
     whole = canonical_call(own.name, known | own.args, offer.tools, offer.now)
     changes = tuple(f"{whole.name}: {key} as it was known" for key in known)
     unread = tuple(dict.fromkeys((*own.unread, *whole.unread)))
@@ -166,7 +157,13 @@ def resolve_call(
         return failed_task(task, call.doubt, "invalid_json")
     tool = offer.find(task.name)
     if tool is None:
-        return _without_tool(task, call, offer)
+        reason = f"there is no tool {call.name!r}; there are: {', '.join(offer.names) or 'none'}"
+        hidden = task.name in offer.hidden
+        task = _broken(task, "tool_not_in_profile" if hidden else "tool_not_found", reason, offer)
+        if call.args is not None or task.status != "failed":
+            return task
+        reason = f"the arguments are not valid JSON: {call.raw!r:.300}"
+        return failed_task(task, reason, "invalid_json")
     limit = settings.max_argument_bytes
     if call.args is not None and len(call.raw.encode(errors="replace")) <= limit:
         return evaluate(task, offer)
@@ -240,24 +237,8 @@ def failed_task(task: ToolTask, reason: str, problem: Problem = "") -> ToolTask:
 
 
 def _begin(call: Call, message_id: str) -> ToolTask:
-    return ToolTask(
-        id=call.id,
-        message_id=message_id,
-        name=call.name,
-        requested_name=call.name,
-        args=call.args or {},
-    )
-
-
-def _without_tool(task: ToolTask, call: Call, offer: VisibleTools) -> ToolTask:
-    names = ", ".join(offer.names) or "none"
-    reason = f"there is no tool {task.requested_name!r}; there are: {names}"
-    problem: Problem = "tool_not_in_profile" if task.name in offer.hidden else "tool_not_found"
-    task = _broken(task, problem, reason, offer)
-    if call.args is None and task.status == "failed":
-        reason = f"the arguments are not valid JSON: {call.raw!r:.300}"
-        return failed_task(task, reason, "invalid_json")
-    return task
+    name, args = call.name, call.args or {}
+    return ToolTask(id=call.id, message_id=message_id, name=name, requested_name=name, args=args)
 
 
 def _broken(task: ToolTask, problem: Problem, reason: str, offer: VisibleTools) -> ToolTask:

@@ -1,7 +1,6 @@
 """Running a tool: what was said exactly, its time limit, its trace, faults put in on purpose."""
 
 import asyncio
-import itertools
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -205,16 +204,22 @@ def with_faults(tool: BaseTool | Callable[..., Any], faults: Sequence[Fault]) ->
     for None, it is made. Calls are counted in this process, those that run side by side too.
     """
     given = tool if isinstance(tool, BaseTool) else structured_tool(tool)
-    number = itertools.count()
+    upcoming = iter(tuple(faults))
+
+    def next_fault() -> tuple[Fault, float]:
+        fault = next(upcoming, None)
+        if isinstance(fault, Exception):
+            raise fault
+        return fault, fault if isinstance(fault, (int, float)) else 0.0
 
     def called(**args: Any) -> Any:
-        fault = _at(faults, next(number))
-        time.sleep(_seconds(fault))
+        fault, seconds = next_fault()
+        time.sleep(seconds)
         return fault if isinstance(fault, str) else given.invoke(args)
 
     async def acalled(**args: Any) -> Any:
-        fault = _at(faults, next(number))
-        await asyncio.sleep(_seconds(fault))
+        fault, seconds = next_fault()
+        await asyncio.sleep(seconds)
         return fault if isinstance(fault, str) else await given.ainvoke(args)
 
     is_async = getattr(given, "coroutine", None) is not None
@@ -226,14 +231,3 @@ def with_faults(tool: BaseTool | Callable[..., Any], faults: Sequence[Fault]) ->
         func=None if is_async else called,
         coroutine=acalled if is_async else None,
     )
-
-
-def _at(faults: Sequence[Fault], number: int) -> Fault:
-    fault = faults[number] if number < len(faults) else None
-    if isinstance(fault, Exception):
-        raise fault
-    return fault
-
-
-def _seconds(fault: Fault) -> float:
-    return fault if isinstance(fault, (int, float)) else 0.0

@@ -51,8 +51,11 @@ class SchemaCheck:
 
         Raises :class:`SchemaUnreadable`.
         """
-        if self._plainly_fits(value):
-            return None
+        if self._plain is not None and isinstance(value, dict):
+            types_of, required = self._plain  # an object, most often, and all of plain types
+            plain = all(type(each) in types_of.get(key, ()) for key, each in value.items())
+            if plain and required <= value.keys():
+                return None
         from jsonschema.exceptions import relevance
 
         _followed[0] = 0
@@ -65,14 +68,6 @@ class SchemaCheck:
             return None
         path, message = _cause(problem)
         return f"{path}: {' '.join(message.split()):.300}"
-
-    def _plainly_fits(self, value: Any) -> bool:
-        """Whether a value is an object that has what is required, all of it of plain types."""
-        if self._plain is None or not isinstance(value, dict):
-            return False
-        types, required = self._plain
-        fits = all(type(each) in types.get(key, ()) for key, each in value.items())
-        return fits and required <= value.keys()
 
     @cached_property
     def _validator(self) -> Any:
@@ -117,8 +112,7 @@ def _cause(problem: Any) -> tuple[str, str]:
             problem = max(fitting[0], key=relevance)
             continue
         apart = [next(filter(_tells_forms_apart, form)) for form in forms.values() if not fitting]
-        places = {(each.json_path, each.validator == "type") for each in apart}
-        if len(places) != 1:
+        if len({(each.json_path, each.validator == "type") for each in apart}) != 1:
             break
         wanted: list[Any] = []  # the types or the values that each form has there
         for each in apart:
@@ -238,12 +232,6 @@ def _patterns_of_keys(schema: Any) -> Iterator[str]:
         yield from named if isinstance(named, Mapping) else ()
 
 
-def _patterns(schema: Any) -> Iterator[str]:
-    return (
-        each["pattern"] for each in _mappings_in(schema) if isinstance(each.get("pattern"), str)
-    )
-
-
 def _mappings_in(schema: Any) -> Iterator[Mapping[str, Any]]:
     waiting = [schema]
     while waiting:
@@ -278,7 +266,8 @@ def object_schema_problem(schema: Any) -> str | None:
         if each != "#" and not (each.startswith("#/") and variants({"$ref": each}, schema)):
             return f"{each!r:.80} is not in it"
     slow = [each for each in _patterns_of_keys(schema) if not _is_quick(each)]
-    slow += [each for each in _patterns(schema) if not (_is_quick(each, 1) or _linear(each))]
+    patterns = [p for each in _mappings_in(schema) if isinstance(p := each.get("pattern"), str)]
+    slow += [each for each in patterns if not (_is_quick(each, 1) or _linear(each))]
     if slow:
         return f"the pattern {slow[0]!r:.80} can not be checked in bounded time"
     forms = variants(schema, schema)
@@ -356,8 +345,7 @@ def properties(schema: Schema) -> Mapping[str, Any]:
 
 def takes_any_key(schema: Schema) -> bool:
     """Whether keys beside the known ones are wanted, in so many words."""
-    more = schema.get("additionalProperties", False)
-    return more is not False or "patternProperties" in schema
+    return schema.get("additionalProperties", False) is not False or "patternProperties" in schema
 
 
 def same_word(text: str) -> str:
@@ -454,9 +442,8 @@ def tighten(schema: Mapping[str, Any]) -> OwnSchema:
     """
     copy = deepcopy(dict(schema))
     if "$ref" not in copy:  # providers insist on properties; no object is closed for it
-        opened = (
-            {} if {"properties", *_SAME_VALUE} & copy.keys() else {"additionalProperties": True}
-        )
+        closed = {"properties", *_SAME_VALUE} & copy.keys()
+        opened = {} if closed else {"additionalProperties": True}
         copy = {"type": "object", **opened, "properties": {}, **copy}
     shared = [each for key in ("$defs", "definitions") for each in _values(copy.get(key))]
     reached = [*_own(copy), *(each for entry in shared for each in _own(entry))]
@@ -492,11 +479,8 @@ def _lone_choice(node: OwnSchema) -> OwnSchema | None:
     if len(keys) != 1 or not keys <= _CHOICES:
         return None
     plain = ("null", "string", "integer", "number", "boolean")
-    branches = [
-        each
-        for each in _list(node[keys.pop()])
-        if not (isinstance(each, dict) and each.get("type") in plain)
-    ]
+    forms = _list(node[keys.pop()])
+    branches = [f for f in forms if not (isinstance(f, dict) and f.get("type") in plain)]
     return branches[0] if len(branches) == 1 and isinstance(branches[0], dict) else None
 
 

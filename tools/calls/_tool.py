@@ -259,12 +259,8 @@ class Tool:
 
     def as_function(self) -> dict[str, Any]:
         """Return the tool in the form that chat models are given."""
-        function = {
-            "name": self.name,
-            "description": self.description,
-            "parameters": dict(self.parameters),
-        }
-        return {"type": "function", "function": function}
+        told = {"name": self.name, "description": self.description}
+        return {"type": "function", "function": {**told, "parameters": dict(self.parameters)}}
 
 
 # --- Making a tool that ships with Daruma.

@@ -173,8 +173,7 @@ def check_names(tools: Collection[Tool], aliases: Mapping[str, str], *, normaliz
     """
     seen: dict[str, Tool] = {}
     for tool in tools:
-        key = (normalize and name_key(tool.name)) or tool.name
-        other = seen.setdefault(key, tool)
+        other = seen.setdefault((normalize and name_key(tool.name)) or tool.name, tool)
         if other is tool:
             continue
         if other.name == tool.name:

@@ -271,7 +271,9 @@ def watch(
         code = group.end()
         for fd in signals:
             selector.unregister(fd)
-        _drain(selector)
+        deadline = time.monotonic() + DRAIN_SECONDS
+        while selector.get_map() and (left := deadline - time.monotonic()) > 0:
+            _read(selector, selector.select(left))
     return Watched(ending, code, stdout, stderr)
 
 
@@ -298,12 +300,6 @@ def _until_end(
         if live:
             live.tell()
     return "ended"
-
-
-def _drain(selector: selectors.BaseSelector) -> None:
-    deadline = time.monotonic() + DRAIN_SECONDS
-    while selector.get_map() and (left := deadline - time.monotonic()) > 0:
-        _read(selector, selector.select(left))
 
 
 def _read(selector: selectors.BaseSelector, ready: Ready) -> None:
@@ -387,9 +383,8 @@ async def run_in_group(
         return _run(text, asked, stopped, timeout, limit, confinement, live)
 
     future: Future[CommandResult] = Future()
-    watcher = threading.Thread(
-        target=_fulfil, args=(future, run, stopped), name="daruma-command", daemon=True
-    )
+    given = future, run, stopped
+    watcher = threading.Thread(target=_fulfil, args=given, name="daruma-command", daemon=True)
     result = asyncio.wrap_future(future)
     try:
         start(watcher, future, stopped)
@@ -441,13 +436,11 @@ def _run(
     with ExitStack() as stack:
         own, limits = NO_GROUP, confinement.limits
         if limits:
-            threads = limits.processes * THREADS_EACH
-            own = stack.enter_context(control_group(limits.memory, threads))
+            own = stack.enter_context(control_group(limits.memory, limits.processes * THREADS_EACH))
         launch = stack.enter_context(confinement.launch(asked))
         argv = own.entered(launch.argv)
         group = stack.enter_context(ProcessGroup(argv, asked.cwd, launch.env, launch))
-        watchdog = Watchdog(group.pid, limits, own)
-        seen = watch(group, stopped, began + timeout, limit, watchdog, live)
+        seen = watch(group, stopped, began + timeout, limit, Watchdog(group.pid, limits, own), live)
         if own.ran_out() and seen.ending != "processes":  # whatever became of the rest
             seen = replace(seen, ending="memory")
         if seen.ending == "ended" and seen.exit_code == 1 and not launch.was_set_up():
@@ -481,8 +474,7 @@ def recorded_output(*parts: str) -> str:
     'out\\nerr'
     """
     text = without_keys("\n".join(part.strip("\n") for part in parts if part.strip()))
-    left = len(text) - RECORDED
-    if left <= 0:
+    if len(text) <= RECORDED:
         return text
     half = RECORDED // 2 - 30  # room for the line between
     return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
@@ -536,9 +528,7 @@ def _said(result: CommandResult | Check) -> tuple[str, ...]:
 
 def command_run(purpose: str, result: CommandResult | Check) -> CommandRun:
     """Build the event of a command that has ended; a tool's output stands with its call."""
-    killed = (
-        kill_reason(result) if isinstance(result, CommandResult) else _KILLED[result.stopped_by]
-    )
+    killed = _KILLED[result.stopped_by] if isinstance(result, Check) else kill_reason(result)
     return CommandRun(
         purpose=purpose,
         command=result.command,

@@ -12,7 +12,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from errno import ENOENT
 from pathlib import Path
@@ -64,8 +64,10 @@ def find_program(name: str, workspace: Path | None = None, path: str | None = No
     wherever it lies, for no tool can write it (SE-05).
     """
     here = _here() if workspace is None else _real(workspace)
-    for found in _candidates(name, workspace, path):
-        if found == sys.executable or not _lies_in(Path(found), _writable(here)):
+    places = search_path(workspace, path) if "/" not in name else ["/"] * Path(name).is_absolute()
+    for place in places:
+        found = shutil.which(name, path=place)
+        if found and (found == sys.executable or not _lies_in(Path(found), _writable(here))):
             return found
     return None
 
@@ -76,13 +78,6 @@ def find_in(path: str, name: str) -> str | None:
     With the ``PATH`` of commands in the sandbox it says what is there: never start that outside.
     """
     return shutil.which(name, path=path)
-
-
-def _candidates(name: str, workspace: Path | None, path: str | None) -> Iterator[str]:
-    places = search_path(workspace, path) if "/" not in name else ["/"] * Path(name).is_absolute()
-    for place in places:
-        if found := shutil.which(name, path=place):
-            yield found
 
 
 def _here() -> Path | None:
@@ -101,8 +96,7 @@ def _writable(here: Path | None) -> list[Path]:
 
 
 def _lies_in(path: Path, folders: Sequence[Path]) -> bool:
-    both = {path, _real(path)}
-    return any(each.is_relative_to(folder) for each in both for folder in folders)
+    return any(each.is_relative_to(folder) for each in {path, _real(path)} for folder in folders)
 
 
 def _is_around(place: Path, here: Path | None) -> bool:
@@ -110,10 +104,8 @@ def _is_around(place: Path, here: Path | None) -> bool:
     if here is None or _is_own(place):
         return False
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.expanduser raises without a home
-    around = [
-        each for each in here.parents if len(each.parts) > 2 and not home.is_relative_to(each)
-    ]
-    return _lies_in(place, around)
+    deep = (each for each in here.parents if len(each.parts) > 2)
+    return _lies_in(place, [each for each in deep if not home.is_relative_to(each)])
 
 
 def _is_safe(place: Path, here: Path | None) -> bool:
@@ -257,8 +249,7 @@ def git_environment(folder: Path, *, own_settings: bool = False) -> dict[str, st
     """
     names = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_GLOBAL")
     own = {name: os.environ[name] for name in names if name in os.environ}
-    path = _joined(search_path(folder))
-    ceiling = {"PATH": path, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
+    ceiling = {"PATH": _joined(search_path(folder)), "GIT_CEILING_DIRECTORIES": str(folder.parent)}
     return {**_VARIABLES, **ceiling, **(own if own_settings else _NO_SETTINGS)}
 
 

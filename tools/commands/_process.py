@@ -79,19 +79,14 @@ def _made(controller: str, most: Mapping[str, int], stack: ExitStack) -> Path | 
             sweep(around)
             folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=around))
             stack.callback(_remove, folder)
-            if _set_limits(folder, most, controller):
+            held = False
+            for name in (each for each in most if (folder / each).exists()):
+                with suppress(OSError):  # a kernel may be without swap, or without counting it
+                    (folder / name).write_text(str(most[name]), encoding="ascii")
+                    held |= name in (f"{controller}.max", f"{controller}.limit_in_bytes")
+            if held:
                 return folder
     return None
-
-
-def _set_limits(folder: Path, most: Mapping[str, int], controller: str) -> bool:
-    """Write the limits that a group has; return whether those of ``controller`` are among them."""
-    held = False
-    for name in (each for each in most if (folder / each).exists()):
-        with suppress(OSError):  # a kernel may be without swap, or without counting it
-            (folder / name).write_text(str(most[name]), encoding="ascii")
-            held |= name in (f"{controller}.max", f"{controller}.limit_in_bytes")
-    return held
 
 
 @cache
@@ -160,18 +155,15 @@ def held_by_kernel(pids: Iterable[int]) -> int:
     sockets, mounts = set[str](), dict[str, int]()
     own = _link(Path("/proc/self/ns/mnt"))
     for pid in pids:
-        sockets |= set(_sockets(pid))
+        with suppress(OSError), os.scandir(_PROC / str(pid) / "fd") as entries:
+            for each in entries:
+                if (name := _link(Path(each.path))).startswith("socket:"):
+                    sockets.add(name)
         namespace = _link(_PROC / str(pid) / "ns/mnt")
         if namespace not in {own, ""} and namespace not in mounts:
             mounts[namespace] = sum(_filled(pid))
-    return len(sockets) * _buffer() + sum(mounts.values())
-
-
-def _sockets(pid: int) -> Iterator[str]:
-    with suppress(OSError), os.scandir(_PROC / str(pid) / "fd") as entries:
-        for each in entries:
-            if (name := _link(Path(each.path))).startswith("socket:"):
-                yield name
+    buffer = _text(Path("/proc/sys/net/core/wmem_default")).strip() or _DEFAULT_BUFFER
+    return len(sockets) * int(buffer) + sum(mounts.values())
 
 
 def _filled(pid: int) -> Iterator[int]:
@@ -188,10 +180,6 @@ def _filled(pid: int) -> Iterator[int]:
                 counted.add(device)
                 yield (there.f_blocks - there.f_bfree) * there.f_frsize
                 yield (there.f_files - there.f_ffree) * INODE
-
-
-def _buffer() -> int:
-    return int(_text(Path("/proc/sys/net/core/wmem_default")).strip() or _DEFAULT_BUFFER)
 
 
 def _link(path: Path) -> str:
@@ -304,7 +292,10 @@ def members(leader: int) -> list[int]:
     Empty where the system has no process table that can be read.
     """
     found, children = set[int](), defaultdict[int, list[int]](list)
-    for pid in _pids():
+    pids: list[int] = []
+    with suppress(OSError):
+        pids = [int(each.name) for each in os.scandir(_PROC) if each.name.isdigit()]
+    for pid in pids:
         with suppress(OSError, ValueError, IndexError):
             stat = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
             children[int(stat[1])].append(pid)
@@ -324,13 +315,6 @@ def memory(pids: list[int], limit: int) -> int:
     """
     at_most = sum(map(_resident, pids))
     return at_most if at_most <= limit else sum(map(_proportional, pids))
-
-
-def _pids() -> list[int]:
-    try:
-        return [int(each.name) for each in os.scandir(_PROC) if each.name.isdigit()]
-    except OSError:
-        return []
 
 
 def _resident(pid: int) -> int:
@@ -401,8 +385,11 @@ class ProcessGroup:
             raise _not_started(error, argv, cwd) from error
         self._pipes = [pipe for pipe in (self._leader.stdout, self._leader.stderr) if pipe]
         self.pid = self._leader.pid
-        self.end_signal = _pidfd(self.pid)
+        self.end_signal: int | None = None
         """A descriptor that turns readable when the leader ends; None where there is no such."""
+        if sys.platform == "linux":
+            with suppress(OSError):
+                self.end_signal = os.pidfd_open(self.pid)
         try:
             if self._guard is not None and self._guard.stdin is not None:
                 self._guard.stdin.write(b"%d\n" % self.pid)
@@ -478,13 +465,6 @@ def _start_guard() -> Started:
         raise CommandRefused(f"no command can be started: {error.strerror}") from error
 
 
-def _pidfd(pid: int) -> int | None:
-    if sys.platform == "linux":
-        with suppress(OSError):
-            return os.pidfd_open(pid)
-    return None
-
-
 def _not_started(error: OSError | ValueError, argv: Sequence[str], cwd: Path) -> CommandRefused:
     if not isinstance(error, OSError):
         return CommandRefused("the command holds a character that commands can not hold")
@@ -521,18 +501,16 @@ class Watchdog:
         """Return what is exceeded, if it is time to look."""
         if self._limits is None or self.wait() > 0:
             return ""
-        began = time.monotonic()
-        found = self._excess(self._limits)
+        began, most = time.monotonic(), self._limits.memory
+        pids = members(self._leader)
+        found: Excess = ""
+        if len(pids) > self._limits.processes:
+            found = "processes"
+        elif self._group.ran_out():
+            found = "memory"
+        else:  # of memory that a group counts the kernel sees all, and kills before it is too much
+            held = 0 if self._group.counts_memory() else held_by_kernel(pids)
+            found = "memory" if held + memory(pids, most - held) > most else ""
         now = time.monotonic()
         self._next = now + max(INTERVAL, (now - began) / SHARE)
         return found
-
-    def _excess(self, limits: Limits) -> Excess:
-        pids = members(self._leader)
-        if len(pids) > limits.processes:
-            return "processes"
-        if self._group.ran_out():
-            return "memory"
-        # Of memory that a group counts the kernel sees all, and kills before it is too much.
-        held = 0 if self._group.counts_memory() else held_by_kernel(pids)
-        return "memory" if held + memory(pids, limits.memory - held) > limits.memory else ""

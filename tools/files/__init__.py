@@ -17,7 +17,9 @@ from daruma.tools.files._beneath import (
     Request,
     WalkingOpener,
     best_opener,
+    closing_fd,
     list_entries,
+    open_beneath,
     put_entry,
 )
 from daruma.tools.files._paths import (
@@ -101,6 +103,7 @@ __all__ = [
     "aworkspace_locked",
     "best_opener",
     "changes_between",
+    "closing_fd",
     "common_folder",
     "content_of",
     "digest",
@@ -112,6 +115,7 @@ __all__ = [
     "lines_of",
     "list_entries",
     "list_tree",
+    "open_beneath",
     "own_around",
     "own_folder",
     "own_in",

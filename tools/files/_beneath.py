@@ -44,6 +44,15 @@ DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY
 TRIES: Final = 128  # EAGAIN means that something was renamed during the walk: man openat2
 
 
+@contextmanager
+def closing_fd(fd: int) -> Iterator[int]:
+    """Close a descriptor at the end of the block."""
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
 class Opener(Protocol):
     """Opens what lies beneath a directory. Errors are OSError, as from `os.open`."""
 
@@ -55,11 +64,7 @@ class Opener(Protocol):
 
 
 class _OpenHow(ctypes.Structure):
-    _fields_ = (
-        ("flags", ctypes.c_uint64),
-        ("mode", ctypes.c_uint64),
-        ("resolve", ctypes.c_uint64),
-    )
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("flags", "mode", "resolve"))
 
 
 class KernelOpener:
@@ -126,20 +131,24 @@ class WalkingOpener:
 @cache
 def best_opener() -> Opener:
     """The kernel's way where it is proved to work in this process, else the walk."""
-    root = os.open("/", DIRECTORY | os.O_CLOEXEC)
-    try:
-        opener = KernelOpener()
-        fd = opener.open(root, (), DIRECTORY, links=True)
+    with closing_fd(os.open("/", DIRECTORY | os.O_CLOEXEC)) as root:
         try:
-            opener.location(root, fd, ())
-        finally:
-            os.close(fd)
-    except (OSError, AttributeError):
-        return WalkingOpener()
-    else:
+            opener = KernelOpener()
+            with closing_fd(opener.open(root, (), DIRECTORY, links=True)) as fd:
+                opener.location(root, fd, ())
+        except (OSError, AttributeError):
+            return WalkingOpener()
         return opener
-    finally:
-        os.close(root)
+
+
+def open_beneath(opener: Opener, root: int, parts: Parts, flags: int) -> int:
+    """Open what lies beneath a directory at any depth, no link being followed."""
+    try:
+        return opener.open(root, parts, flags, links=False)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+    return WalkingOpener().open(root, parts, flags, links=False)
 
 
 # --- Whole files or none: how a file is put into a directory that is already open.
@@ -202,7 +211,6 @@ LARGEST_FILE: Final = 4 * 1024 * 1024
 # A FIFO without a writer would hang a plain open; so might a terminal.
 READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
-
 _REPLACED: Final = " (deleted)"
 """What the system adds to the name of a file that was replaced between opening and asking."""
 
@@ -217,9 +225,8 @@ class FilesBeneath:
 
     def __init__(self, root: Path, opener: Opener | None = None) -> None:
         if not root.is_dir():
-            raise FileUnavailable(
-                f"workspace {printable_path(str(root))}: no such directory: create it"
-            )
+            place = printable_path(str(root))
+            raise FileUnavailable(f"workspace {place}: no such directory: create it")
         self.root = root.resolve(strict=True)
         self._names = (self.root, root.absolute())
         self._opener = opener or best_opener()
@@ -289,17 +296,13 @@ class FilesBeneath:
         self, parts: Parts, flags: int, *, links: bool = True
     ) -> Iterator[tuple[int, Parts]]:
         """A descriptor and where it really is. OSErrors pass through for the caller to explain."""
-        root = os.open(self.root, DIRECTORY | os.O_CLOEXEC)
-        try:
-            fd = self._opener.open(root, parts, flags, links=links)
-            try:
-                location = self._opener.location(root, fd, parts)
-                refuse_git(location)  # a link may lead there
-                yield fd, location
-            finally:
-                os.close(fd)
-        finally:
-            os.close(root)
+        with (
+            closing_fd(os.open(self.root, DIRECTORY | os.O_CLOEXEC)) as root,
+            closing_fd(self._opener.open(root, parts, flags, links=links)) as fd,
+        ):
+            location = self._opener.location(root, fd, parts)
+            refuse_git(location)  # a link may lead there
+            yield fd, location
 
     def _refuse_kept(self, location: Parts) -> None:
         """Raise PathRefused for what Daruma runs from, and parts of repositories (SE-05)."""
@@ -371,10 +374,8 @@ def list_entries(files: FilesBeneath, path: str) -> list[DirectoryEntry]:
         files.opened(parts, DIRECTORY) as (fd, location),
         os.scandir(fd) as found,
     ):
-        named = sorted((entry.name, _kind(entry)) for entry in found)
-    return [
-        DirectoryEntry("/".join((*location, name)), kind) for name, kind in named if name != ".git"
-    ]
+        named = sorted((entry.name, _kind(entry)) for entry in found if entry.name != ".git")
+    return [DirectoryEntry("/".join((*location, name)), kind) for name, kind in named]
 
 
 def walk(files: FilesBeneath, path: str, skip: Collection[str] = ()) -> Iterator[DirectoryEntry]:
@@ -479,12 +480,9 @@ def _matches(
         return
     for number, line in enumerate(text.split("\n"), 1):
         if match := pattern.search(line.removesuffix("\r")):
-            yield f"{path}:{number}: {_excerpt(line.strip(), line, match.start())}"
-
-
-def _excerpt(stripped: str, line: str, at: int) -> str:
-    if len(stripped) <= LONGEST_LINE:
-        return stripped
-    start = max(0, min(at - LONGEST_LINE // 4, len(line) - LONGEST_LINE))
-    end = start + LONGEST_LINE
-    return "…" * (start > 0) + line[start:end].strip() + "…" * (end < len(line))
+            shown = line.strip()
+            if len(shown) > LONGEST_LINE:
+                start = max(0, min(match.start() - LONGEST_LINE // 4, len(line) - LONGEST_LINE))
+                end = start + LONGEST_LINE
+                shown = "…" * (start > 0) + line[start:end].strip() + "…" * (end < len(line))
+            yield f"{path}:{number}: {shown}"

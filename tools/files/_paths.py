@@ -44,23 +44,20 @@ def parts_beneath(path: str, roots: Iterable[Path]) -> Parts:
     """
     if not path:
         raise PathRefused("the path is empty: use '.' for the workspace's root")
+    shown = printable_path(path)
     if "\0" in path:
-        raise PathRefused(f"{printable_path(path)}: a path can not hold a NUL character")
+        raise PathRefused(f"{shown}: a path can not hold a NUL character")
     try:
         path.encode()
     except UnicodeEncodeError:
-        raise PathRefused(f"{printable_path(path)}: the path is not valid Unicode") from None
+        raise PathRefused(f"{shown}: the path is not valid Unicode") from None
     pure = PurePosixPath(path)
     if ".." in pure.parts:
-        raise PathRefused(
-            f"{printable_path(path)}: '..' is not allowed: name it from the workspace's root"
-        )
+        raise PathRefused(f"{shown}: '..' is not allowed: name it from the workspace's root")
     if pure.is_absolute():
         root = next((each for each in roots if pure.is_relative_to(each)), None)
         if root is None:
-            raise PathRefused(
-                f"{printable_path(path)}: outside the workspace: use a path relative to its root"
-            )
+            raise PathRefused(f"{shown}: outside the workspace: use a path relative to its root")
         pure = pure.relative_to(root)
     refuse_git(pure.parts)
     return pure.parts
@@ -68,16 +65,12 @@ def parts_beneath(path: str, roots: Iterable[Path]) -> Parts:
 
 def refuse_git(parts: Parts) -> None:
     """Raise PathRefused if one of the pieces is `.git`, however a file system may spell it."""
-    if any(_is_git(part) for part in parts):
-        raise PathRefused(
-            f"{printable_path('/'.join(parts))}: git's own files are not to be touched here"
-        )
-
-
-def _is_git(part: str) -> bool:
     # Some file systems fold case, compatibility forms and invisible characters (CVE-2014-9390).
-    visible = "".join(c for c in part if unicodedata.category(c) != "Cf")
-    return unicodedata.normalize("NFKC", visible).casefold().rstrip(". ") == ".git"
+    for part in parts:
+        visible = "".join(c for c in part if unicodedata.category(c) != "Cf")
+        if unicodedata.normalize("NFKC", visible).casefold().rstrip(". ") == ".git":
+            shown = printable_path("/".join(parts))
+            raise PathRefused(f"{shown}: git's own files are not to be touched here")
 
 
 # --- The operating system's errors about a path, in one line that says what to do.
@@ -127,17 +120,15 @@ class Glob:
     """
 
     def __init__(self, pattern: str) -> None:
-        self._choices = [_pieces(each) for each in _alternatives(pattern)]
+        self._choices: list[tuple[str, ...]] = []
+        for each in _alternatives(pattern):
+            rooted = each.removeprefix("./").removeprefix("/")
+            self._choices.append(tuple(rooted.split("/")) if "/" in each else ("**", each))
 
     def matches(self, path: str) -> bool:
         """Whether a relative path with `/` between its parts fits."""
         parts = tuple(path.split("/"))
         return any(_fits(parts, pieces) for pieces in self._choices)
-
-
-def _pieces(pattern: str) -> tuple[str, ...]:
-    rooted = pattern.removeprefix("./").removeprefix("/")
-    return tuple(rooted.split("/")) if "/" in pattern else ("**", pattern)
 
 
 def _alternatives(pattern: str) -> list[str]:
@@ -237,9 +228,8 @@ class TextFile:
 
         UTF-16 is known by its byte order mark.
         """
-        mark, encoding = next(
-            (each for each in BY_MARK if data.startswith(each[0])), (b"", "utf-8")
-        )
+        marked = (each for each in BY_MARK if data.startswith(each[0]))
+        mark, encoding = next(marked, (b"", "utf-8"))
         try:
             text = data[len(mark) :].decode(encoding)
         except UnicodeDecodeError as error:
@@ -277,9 +267,6 @@ class TextFile:
 
 # --- What Daruma itself runs from: no tool and no command may write it (SE-05).
 
-
-OWN_PROGRAM: Final = "Daruma's own program"
-
 _of_servers: dict[Path, str] = {}  # they hold for all of this process, which starts the servers
 
 
@@ -295,11 +282,7 @@ def own_in(workspace: Path) -> Mapping[Path, str]:
     lie: also where the environment is the workspace's own, or the workspace is Daruma's checkout.
     """
     found = {place: what for place, what in _own().items() if _lies_in(place, workspace)}
-    return {
-        place: what
-        for place, what in found.items()
-        if not any(other in found for other in place.parents)
-    }
+    return {place: what for place, what in found.items() if found.keys().isdisjoint(place.parents)}
 
 
 def own_around(workspace: Path) -> str:
@@ -320,9 +303,8 @@ def refuse_own(root: Path, location: Parts) -> None:
     at = root.joinpath(*location)
     for place, what in _own().items():
         if at.is_relative_to(place) and not (place in _prefixes() and root.is_relative_to(place)):
-            raise PathRefused(
-                f"{printable_path('/'.join(location))}: is part of {what}: it can not be edited"
-            )
+            shown = printable_path("/".join(location))
+            raise PathRefused(f"{shown}: is part of {what}: it can not be edited")
 
 
 def _lies_in(place: Path, workspace: Path) -> bool:
@@ -346,16 +328,12 @@ def _program(prefix: str, executable: str) -> Mapping[Path, str]:
     found += [str(Path(executable).parent), str(Path(prefix) / "pyvenv.cfg")]
     if package := daruma.__file__:
         inside = Path(package).parent
-        found += [
-            str(inside),
-            *(os.path.realpath(each) for each in inside.iterdir() if each.is_dir()),
-        ]
+        folders = [each for each in inside.iterdir() if each.is_dir()]
+        found += [str(inside), *map(os.path.realpath, folders)]
         found += [str(inside.parent)] if inside.parent.name.startswith(".") else []
     places = {place for each in found if each for place in _both(each)} | _prefixes()
-    there = {
-        place: OWN_PROGRAM for place in sorted(places) if place.exists() and place != Path("/")
-    }
-    return MappingProxyType(there)
+    places = {place for place in places if place.exists()} - {Path("/")}
+    return MappingProxyType(dict.fromkeys(sorted(places), "Daruma's own program"))
 
 
 def _both(path: str) -> tuple[Path, Path]:

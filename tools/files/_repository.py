@@ -3,7 +3,7 @@
 import os
 import stat
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -161,10 +161,9 @@ def _parse(data: bytes, hashed: int) -> tuple[list[tuple[int, bytes]], str]:
             raise ValueError("it ends too early, or its names do not end")
         starts.append(at)
         mode = int.from_bytes(data[at + 24 : at + 28], "big")
-        flags = int.from_bytes(
-            data[at + _BEFORE_HASH + hashed : at + _BEFORE_HASH + hashed + 2], "big"
-        )
-        start = at + _BEFORE_HASH + hashed + (4 if flags & _EXTENDED else 2)
+        begin = at + _BEFORE_HASH + hashed
+        flags = int.from_bytes(data[begin : begin + 2], "big")
+        start = begin + (4 if flags & _EXTENDED else 2)
         if version == 4:
             dropped, start = _number(data, start)
             end = data.index(b"\0", start)
@@ -189,7 +188,11 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 def _shared_part(data: bytes, at: int, hashed: int, starts: list[int]) -> str:
     """Return the file of the shared part. Tables of where things begin have to say what is so."""
-    found = [*_extensions(data, at, hashed)]
+    found, end = list[tuple[bytes, bytes]](), at
+    while end + 8 <= len(data) - hashed:
+        name, size = struct.unpack_from(">4sI", data, end)
+        found.append((name, data[end + 8 : end + 8 + size]))
+        end += 8 + size
     if len({name for name, _ in found}) < len(found):
         raise ValueError("an extension is there twice")
     known = dict(found)
@@ -199,10 +202,3 @@ def _shared_part(data: bytes, at: int, hashed: int, starts: list[int]) -> str:
         raise ValueError("a table of it leads elsewhere")
     base = known.get(b"link", b"")[:hashed]
     return f"sharedindex.{base.hex()}" if any(base) else ""
-
-
-def _extensions(data: bytes, at: int, hashed: int) -> Iterator[tuple[bytes, bytes]]:
-    while at + 8 <= len(data) - hashed:
-        name, size = struct.unpack_from(">4sI", data, at)
-        yield name, data[at + 8 : at + 8 + size]
-        at += 8 + size

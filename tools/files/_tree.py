@@ -1,6 +1,5 @@
 """A digest of a folder's content: what was approved is void once anything in it has changed."""
 
-import errno
 import hashlib
 import os
 import re
@@ -11,7 +10,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from daruma.tools.files._beneath import DIRECTORY, READ, Opener, WalkingOpener, best_opener
+from daruma.tools.files._beneath import (
+    DIRECTORY,
+    READ,
+    Opener,
+    best_opener,
+    closing_fd,
+    open_beneath,
+)
 from daruma.tools.files._paths import Parts, explain_errors, printable_path
 
 # --- Hashes of files that were read before, for as long as nothing about a file has changed.
@@ -22,8 +28,6 @@ MOST: Final = 100_000
 SETTLED: Final = 2_000_000_000
 """Nanoseconds: a file changed since then may change again within one tick of its times; 2 s is the
 coarsest tick of a file system in use (FAT)."""
-
-_CHUNK: Final = 1024 * 1024
 
 Key: TypeAlias = tuple[bytes, int, int, int, int, int]
 
@@ -52,14 +56,6 @@ class FileHashes:
             self._known[_key(path, status)] = digest
             while len(self._known) > self._most:
                 del self._known[next(iter(self._known))]
-
-
-def hash_of(fd: int) -> bytes:
-    """Return the SHA-256 of an open file's content."""
-    digest = hashlib.sha256()
-    while chunk := os.read(fd, _CHUNK):
-        digest.update(chunk)
-    return digest.digest()
 
 
 def file_status(status: os.stat_result) -> bytes:
@@ -119,11 +115,6 @@ def is_lasting(path: str, *, directory: bool = False) -> bool:
     return inside and place(parts, directory=directory) == "counts"
 
 
-def is_fetched(parts: Parts) -> bool:
-    """Whether an entry lies in a directory of dependencies."""
-    return not FETCHED.isdisjoint(parts[:-1])
-
-
 def _place_in_git(inside: Parts, *, directory: bool) -> Place:
     if inside[0] != "logs" and not {"hooks", "refs"}.isdisjoint(inside[:-1]):
         return "counts"
@@ -173,22 +164,16 @@ def tree_of(
     """
     digest = hashlib.sha256()
     entries: dict[str, str] = {}
-    with explain_errors(str(root)):
-        top = os.open(root, DIRECTORY | os.O_CLOEXEC)
-        try:
-            for fields in _Walk(top, root, hashes, opener or best_opener()).entries():
-                packed = b"".join(len(each).to_bytes(8, "big") + each for each in fields)
-                digest.update(packed)
-                if named:
-                    entries[os.fsdecode(fields[0])] = _short(packed)
-        finally:
-            os.close(top)
+    with explain_errors(str(root)), closing_fd(os.open(root, DIRECTORY | os.O_CLOEXEC)) as top:
+        for fields in _Walk(top, root, hashes, opener or best_opener()).entries():
+            packed = b"".join(len(each).to_bytes(8, "big") + each for each in fields)
+            digest.update(packed)
+            if named:
+                entries[os.fsdecode(fields[0])] = _short(packed)
     return Tree(digest.hexdigest(), entries)
 
 
 class _Walk:
-    """One walk through what lies beneath an open directory."""
-
     def __init__(self, top: int, root: Path, hashes: FileHashes, opener: Opener) -> None:
         self.top = top
         self.root = root
@@ -213,22 +198,19 @@ class _Walk:
                     yield b"not listed", file_status(status)
 
     def _listed(self, folder: Parts) -> list[Found]:
-        fd = self._open(folder, DIRECTORY)
-        try:
-            with os.scandir(fd) as found:
-                listed = [_seen(folder, entry) for entry in found]
-        finally:
-            os.close(fd)
+        with closing_fd(self._open(folder, DIRECTORY)) as fd, os.scandir(fd) as found:
+            listed = [_seen(folder, entry) for entry in found]
         return sorted((each for each in listed if each), key=lambda each: os.fsencode(each[0][-1]))
 
     def _content(self, parts: Parts, status: os.stat_result) -> bytes:
         try:
             if stat.S_ISLNK(status.st_mode):
-                target = self._target(parts)
+                with closing_fd(self._open(parts[:-1], DIRECTORY)) as fd:
+                    target = os.fsencode(os.readlink(parts[-1], dir_fd=fd))
                 return target + b"".join(self._behind.found(parts, os.fsdecode(target)))
             if not stat.S_ISREG(status.st_mode):
                 return str(status.st_rdev).encode()
-            if status.st_size > LARGEST or is_fetched(parts):
+            if status.st_size > LARGEST or not FETCHED.isdisjoint(parts[:-1]):
                 return file_status(status)
             return self._hash(parts, status)
         except _GONE:
@@ -240,32 +222,18 @@ class _Walk:
         path = os.fsencode("/".join(parts))
         if known := self.hashes.known(path, status):
             return known
-        fd = self._open(parts, READ)
-        try:
+        with closing_fd(self._open(parts, READ)) as fd:
             before = os.fstat(fd)
             if not stat.S_ISREG(before.st_mode):
                 return b"not a file any more"
-            digest = hash_of(fd)
+            with os.fdopen(fd, "rb", buffering=0, closefd=False) as file:
+                digest = hashlib.file_digest(file, "sha256").digest()
             if file_status(before) == file_status(os.fstat(fd)):
                 self.hashes.keep(path, before, digest, time.time_ns())
-        finally:
-            os.close(fd)
         return digest
 
-    def _target(self, parts: Parts) -> bytes:
-        fd = self._open(parts[:-1], DIRECTORY)
-        try:
-            return os.fsencode(os.readlink(parts[-1], dir_fd=fd))
-        finally:
-            os.close(fd)
-
     def _open(self, parts: Parts, flags: int) -> int:
-        try:
-            return self.opener.open(self.top, parts, flags, links=False)
-        except OSError as error:
-            if error.errno != errno.ENAMETOOLONG:
-                raise
-        return WalkingOpener().open(self.top, parts, flags, links=False)
+        return open_beneath(self.opener, self.top, parts, flags)
 
 
 def _seen(folder: Parts, entry: "os.DirEntry[str]") -> Found | None:

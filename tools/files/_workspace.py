@@ -18,11 +18,7 @@ from pydantic import BaseModel, ValidationError
 from daruma.state.data_dir import data_dir
 from daruma.state.errors import WorkspaceBusy
 from daruma.tools.errors import EditRefused, FileChanged, FileUnavailable
-from daruma.tools.files._beneath import (
-    DIRECTORY,
-    FilesBeneath,
-    put_entry,
-)
+from daruma.tools.files._beneath import DIRECTORY, FilesBeneath, closing_fd, put_entry
 from daruma.tools.files._paths import printable_path
 from daruma.tools.threads import entered_in_thread, in_thread
 
@@ -93,8 +89,7 @@ def replace_once(text: str, old: str, new: str) -> EditedText:
         raise EditRefused("old_str is empty: give the text to replace, or use insert_at_line")
     if old == new:
         raise EditRefused("old_str and new_str are the same: there is nothing to change")
-    start = only_match(view, old)
-    return _spliced(text, start, old, new)
+    return _spliced(text, only_match(view, old), old, new)
 
 
 def insert_after(text: str, line: int, addition: str) -> EditedText:
@@ -136,22 +131,17 @@ def _spliced(text: str, start: int, old: str, new: str) -> EditedText:
     inner = new[head : len(new) - tail]
     crlf = [match.start() - n for n, match in enumerate(re.finditer("\r\n", text))]
     first, after = (p + bisect_left(crlf, p) for p in (start + head, start + len(old) - tail))
-    result = text[:first] + inner.replace("\n", _line_end(text, first, after)) + text[after:]
+    ends = (text.find("\n", first, after), text.rfind("\n", 0, first), text.find("\n", after))
+    at = next((each for each in ends if each >= 0), 0)
+    line_end = "\r\n" if text[at - 1 : at] == "\r" else "\n"
+    result = text[:first] + inner.replace("\n", line_end) + text[after:]
     top = text.count("\n", 0, first) + 1
     return EditedText(result, top, top + inner.count("\n"))
 
 
 def _shared(one: str, other: str) -> int:
-    pairs = zip(one, other, strict=False)
-    differ = (index for index, (a, b) in enumerate(pairs) if a != b)
+    differ = (index for index, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
     return next(differ, min(len(one), len(other)))
-
-
-def _line_end(text: str, first: int, after: int) -> str:
-    for at in (text.find("\n", first, after), text.rfind("\n", 0, first), text.find("\n", after)):
-        if at >= 0:
-            return "\r\n" if text[at - 1 : at] == "\r" else "\n"
-    return "\n"
 
 
 # --- The recent edits of one file, with what is needed to take them back.
@@ -195,7 +185,10 @@ class FileHistory:
     def __init__(self, folder: Path, location: str) -> None:
         self._folder = folder
         self._location = location
-        self._record = self._load()
+        try:
+            self._record = Record.model_validate_json((folder / RECORD).read_bytes())
+        except (FileNotFoundError, ValidationError):  # damaged: as if nothing had been seen
+            self._record = Record(location=location)
 
     def saw(self, data: bytes) -> None:
         """Note that this content was seen."""
@@ -212,9 +205,8 @@ class FileHistory:
         if edits and (edits[-1].before, edits[-1].after) == (digest(data), self._record.seen):
             self.drop_last()
         if self._record.seen not in {None, digest(data)}:
-            raise FileChanged(
-                f"{printable_path(self._location)}: changed since it was viewed: view it again"
-            )
+            shown = printable_path(self._location)
+            raise FileChanged(f"{shown}: changed since it was viewed: view it again")
 
     @contextmanager
     def edit(self, before: bytes | None, after: bytes) -> Iterator[None]:
@@ -250,15 +242,13 @@ class FileHistory:
         except FileNotFoundError:
             data = b""
         if digest(data) != edit.before:
-            raise EditRefused(
-                f"{printable_path(self._location)}: the kept former content is damaged"
-            )
+            shown = printable_path(self._location)
+            raise EditRefused(f"{shown}: the kept former content is damaged")
         return data
 
     def drop_last(self) -> int:
         """Forget the last edit, whose former content is there again; says how many are left."""
-        dropped = self._record.edits.pop()
-        self._record.seen = dropped.before
+        self._record.seen = self._record.edits.pop().before
         self._save()
         return len(self._record.edits)
 
@@ -280,12 +270,6 @@ class FileHistory:
     def _content(self, edit: Edit) -> Path:
         return self._folder / f"{edit.number}.before"
 
-    def _load(self) -> Record:
-        try:
-            return Record.model_validate_json((self._folder / RECORD).read_bytes())
-        except (FileNotFoundError, ValidationError):  # damaged: as if nothing had been seen
-            return Record(location=self._location)
-
     def _save(self) -> None:
         self._put(RECORD, self._record.model_dump_json().encode())
         kept = {self._content(edit).name for edit in self._record.edits}
@@ -294,11 +278,8 @@ class FileHistory:
                 content.unlink()
 
     def _put(self, name: str, data: bytes) -> None:
-        directory = os.open(self._folder, DIRECTORY | os.O_CLOEXEC)
-        try:
+        with closing_fd(os.open(self._folder, DIRECTORY | os.O_CLOEXEC)) as directory:
             put_entry(directory, name, data, 0o600)
-        finally:
-            os.close(directory)
 
 
 # --- What was seen and edited of each file, kept outside the workspace for undo and caution.
@@ -335,12 +316,10 @@ class EditHistory:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with closing_fd(lock):
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(fd)
 
 
 # --- The directory an agent works in: what the rest of Daruma knows of files, never blocking.

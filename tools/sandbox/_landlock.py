@@ -5,7 +5,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,16 +58,15 @@ class Landlock:
             own = Path(tempfile.mkdtemp(prefix="daruma-command-"))
             stack.callback(shutil.rmtree, own, ignore_errors=True)
             rules = stack.enter_context(_ruleset(view, workspace, own, asked.stand_in))
-            program = landlock_filter(network=self.network)
-            filter_fd = stack.enter_context(memory_file(program))
+            filter_fd = stack.enter_context(memory_file(landlock_filter(network=self.network)))
             lifeline = _Lifeline()
             stack.callback(lifeline.close)
             fds = (lifeline.read, rules.fileno(), filter_fd)
-            argv = (
-                *(sys.executable, "-I", "-S", SUPERVISOR, *map(str, fds), str(own)),
-                *with_limits(asked.argv),
-            )
-            env = _environment(asked.env, view.home, own)
+            start = (sys.executable, "-I", "-S", SUPERVISOR, *map(str, fds), str(own))
+            argv = (*start, *with_limits(asked.argv))
+            around = {name: view.home / folder for name, folder in _OWN_FOLDERS.items()}
+            folders = {name: str(folder) for name, folder in around.items() if folder.is_dir()}
+            env = {**folders, **asked.env, "HOME": str(own), "TMPDIR": str(own)}
             yield Launch(argv, env, fds, lifeline.started, lifeline.end, guarded=False, notes=notes)
 
 
@@ -83,16 +82,13 @@ def _open(at: Path, closed: set[Path], on_the_way: set[Path]) -> Iterator[Path]:
     if at not in on_the_way:
         yield at
         return
-    for entry in _entries(at):
-        yield from _open(entry, closed, on_the_way)
-
-
-def _entries(folder: Path) -> list[Path]:
     try:
-        with os.scandir(folder) as entries:
-            return sorted(Path(each.path) for each in entries if not each.is_symlink())
+        with os.scandir(at) as entries:
+            inside = sorted(Path(each.path) for each in entries if not each.is_symlink())
     except OSError:
-        return []
+        return
+    for entry in inside:
+        yield from _open(entry, closed, on_the_way)
 
 
 def _ruleset(
@@ -122,11 +118,6 @@ def _allow(rules: landlockpy.Ruleset, path: Path, access: AccessFS) -> None:
         rules.allow_path(path, access if folder else access & OF_FILES)
     except OSError:
         return  # it is gone, or may not be looked at: then it stays closed
-
-
-def _environment(env: Mapping[str, str], home: Path, own: Path) -> dict[str, str]:
-    folders = {name: str(home / f) for name, f in _OWN_FOLDERS.items() if (home / f).is_dir()}
-    return {**folders, **env, "HOME": str(own), "TMPDIR": str(own)}
 
 
 class _Lifeline:

@@ -262,17 +262,13 @@ def _is_private(entry: "os.DirEntry[str]", *, packages: bool) -> bool:
     if not (entry.is_symlink() or entry.is_dir() or entry.is_file()):
         return True
     if entry.name == "config" and ".git" in Path(entry.path).parts[:-1]:
-        return _holds_key(Path(entry.path))
+        try:
+            text = Path(entry.path).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return True
+        return without_keys(text) != text
     name = _COPY.sub("", entry.name.casefold())
     return not packages and not name.endswith(_PUBLIC) and bool(_PRIVATE.fullmatch(name))
-
-
-def _holds_key(file: Path) -> bool:
-    try:
-        text = file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return True
-    return without_keys(text) != text
 
 
 # --- The order in which places are hidden, shown and opened: what lies deeper comes later.
@@ -294,15 +290,10 @@ def mounts(seen: Seen, workspace: Path, sockets: tuple[Path, ...] = ()) -> list[
     kinds |= {path: "shown" for path in seen.shown if not path.is_relative_to(workspace)}
     kinds |= dict.fromkeys(own_in(workspace), "shown")
     kinds[workspace] = "workspace"
-    return _without_repetition(kinds, seen.home)
-
-
-def _without_repetition(kinds: dict[Path, Kind], home: Path) -> list[tuple[Path, Kind]]:
-    """Leave out what changes nothing; the home folder is kept, for it is one of its own."""
-    kept: dict[Path, Kind] = {}
+    kept: dict[Path, Kind] = {}  # but what changes nothing; the home folder is one of its own
     for path in sorted(kinds, key=lambda each: (len(each.parts), str(each))):
         around = next((kept[each] for each in path.parents if each in kept), None)
-        if path == home or kinds[path] != around:
+        if path == seen.home or kinds[path] != around:
             kept[path] = kinds[path]
     return list(kept.items())
 
@@ -412,7 +403,6 @@ def _is_closed(status: os.stat_result) -> bool:
 CLOSED_SIZE: Final = 16 * 1024 * 1024
 """Bytes that a place which is merely hidden may hold: folders on the way to what lies deeper."""
 
-
 BESIDE: Final = Path("/dev/shm/workspace")  # noqa: S108
 """Where a workspace is seen while another folder stands in its place."""
 
@@ -441,21 +431,15 @@ class Places:
         self._writable = {Path(os.path.realpath(place)) for place in TEMPORARY}
         self._roomy = {view.home, *self._writable}
         if self._read_only:
-            self._close_around(view, workspace)
+            # Folders that hold the workspace refuse what would be written beside it, and be lost.
+            # But in a home folder and in temporary ones commands have to write.
+            around = (each for each in workspace.parents if within(each, view.hidden))
+            closed = {each for each in around if not within(each, view.shown)} - self._roomy
+            kinds: dict[Path, Kind] = {**dict.fromkeys(closed, "hidden"), **self._kinds}
+            self._kinds = {path: kinds[path] for path in sorted(kinds, key=lambda each: each.parts)}
         self._size = max(memory // 4, CLOSED_SIZE)
-        self.inside = [
-            path for path in self._kinds if path != workspace and path.is_relative_to(workspace)
-        ]
-
-    def _close_around(self, view: Seen, workspace: Path) -> None:
-        """Have folders that hold a workspace refuse what would be written beside it, and be lost.
-
-        But in a home folder and in temporary ones commands have to write.
-        """
-        around = (each for each in workspace.parents if within(each, view.hidden))
-        closed = {each for each in around if not within(each, view.shown)} - self._roomy
-        kinds: dict[Path, Kind] = {**dict.fromkeys(closed, "hidden"), **self._kinds}
-        self._kinds = {path: kinds[path] for path in sorted(kinds, key=lambda each: each.parts)}
+        here = (path for path in self._kinds if path.is_relative_to(workspace))
+        self.inside = [path for path in here if path != workspace]
 
     def arguments(self, pinned: Iterable[Pinned]) -> Iterator[str]:
         """Yield all of them; ``pinned`` come first in the workspace, for they open again."""
@@ -479,19 +463,11 @@ class Places:
         elif kind == "shown":
             yield from ("--ro-bind-try", str(path), str(path))
         elif path.is_dir():
-            mode = self._mode(path, kind)
+            mode = "1777" if path in self._writable else "0755"
+            if path not in self._roomy and (kind == "private" or self._read_only):
+                # closed, too: then what is hidden is refused, rather than missing
+                mode = "0111" if any(path in each.parents for each in self._kinds) else "0000"
             size = self._size if path in self._roomy else CLOSED_SIZE
             yield from ("--perms", mode, "--size", str(size), "--tmpfs", str(path))
         elif path.exists():  # it was, when this host was looked at
             yield from ("--ro-bind", os.devnull, str(path))
-
-    def _mode(self, path: Path, kind: Kind) -> str:
-        """Return the mode of a folder that is hidden; in a read-only sandbox it is closed, too.
-
-        Then what is hidden is refused, rather than missing.
-        """
-        if path in self._writable:
-            return "1777"
-        if path in self._roomy or not (kind == "private" or self._read_only):
-            return "0755"
-        return "0111" if any(path in each.parents for each in self._kinds) else "0000"

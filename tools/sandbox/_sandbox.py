@@ -152,12 +152,7 @@ class Sandbox:
             changed = replace(asked, env=env, stand_in=stand_in, read_only=read_only)
             return self.launcher(workspace, changed)
 
-        confinement = Confinement(
-            level=self.level,
-            not_covered=(*left, *also_open),
-            limits=self.limits,
-            launch=launch,
-        )
+        confinement = Confinement(self.level, (*left, *also_open), self.limits, launch)
         return await run_in_group(
             command,
             cwd=cwd or here,
@@ -191,8 +186,6 @@ _REFUSED: Final = {
 _NO_REFUSAL: Final = "pytestcachewarning"
 """What pytest says of a cache that can not be written, which it can do without."""
 
-_NOT_STARTED: Final = (126, 127)
-
 
 def read_only_refusal(result: CommandResult) -> str:
     """Say what a command could not do read-only; empty where its result can stand.
@@ -202,7 +195,7 @@ def read_only_refusal(result: CommandResult) -> str:
     on is not noticed: it had no effect either.
     """
     code = result.exit_code
-    if code is None or code < 0 or code > 128 or code in _NOT_STARTED:
+    if code is None or code < 0 or code > 128 or code in (126, 127):  # the last: not started
         return "it did not end by itself"
     if code and result.truncated:
         return "it failed, with more output than was looked at"

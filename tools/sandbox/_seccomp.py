@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from errno import EACCES, EAFNOSUPPORT, ENOMEM, ENOSYS, EPERM
 from typing import Final
 
+from daruma.tools.files import closing_fd
+
 # --- The numbers of the system calls that the filters name, by architecture.
 
 ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -253,10 +255,7 @@ def _assembled(rules: tuple[Rule, ...], machine: str | None) -> bytes:
 @contextmanager
 def memory_file(content: bytes) -> Iterator[int]:
     """Yield the descriptor, at the file's beginning."""
-    fd = os.memfd_create("daruma")
-    try:
+    with closing_fd(os.memfd_create("daruma")) as fd:
         os.write(fd, content)
         os.lseek(fd, 0, os.SEEK_SET)
         yield fd
-    finally:
-        os.close(fd)

@@ -23,28 +23,23 @@ Target = dict[str, Any]
 
 
 def write_outside(target: Target) -> None:
-    """Change a file and make another."""
     with open(target["outside"] + "/new", "w", encoding="utf-8") as file:
         file.write("x")
 
 
 def truncate_outside(target: Target) -> None:
-    """Empty a file."""
     os.truncate(target["outside"] + "/kept", 0)
 
 
 def delete_outside(target: Target) -> None:
-    """Remove a file."""
     os.unlink(target["outside"] + "/gone")
 
 
 def chmod_outside(target: Target) -> None:
-    """Change the mode of a file."""
     os.chmod(target["outside"] + "/mode", 0o777)
 
 
 def utime_outside(target: Target) -> None:
-    """Change the time of a file."""
     os.utime(target["outside"] + "/mode", (1, 1))
 
 
@@ -68,7 +63,6 @@ def git_hooks(_: Target) -> None:
 
 
 def home_secret(target: Target) -> str:
-    """Read a file in the home folder."""
     with open(target["outside"] + "/secret", encoding="utf-8") as file:
         return file.read()
 
@@ -79,7 +73,6 @@ def other_processes(target: Target) -> str:
 
 
 def other_environment(target: Target) -> str:
-    """Read another process's variables."""
     return _digest(f"/proc/{target['pid']}/environ")
 
 
@@ -114,7 +107,6 @@ def multipath(target: Target) -> None:
 
 
 def udp(target: Target) -> None:
-    """Send without a connection."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.sendto(b"x", ("127.0.0.1", target["udp"]))
 

@@ -99,7 +99,10 @@ def become(ruleset: int, code: bytes, argv: list[str]) -> None:
     try:
         os.setsid()
         must(libc.prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0))
-        drop_capabilities()
+        for number in range(64):  # all, also those that root would get back with the next program
+            libc.prctl(DROP_FROM_BOUND, number, 0, 0, 0)  # fails unprivileged, or beyond the last
+        header = (ctypes.c_uint32 * 2)(CAPABILITIES_VERSION, 0)
+        must(libc.capset(header, (ctypes.c_uint32 * 6)()))
         must(libc.prctl(SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
         must(libc.syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0))
         program = Program(len(code) // 8, code)
@@ -110,14 +113,6 @@ def become(ruleset: int, code: bytes, argv: list[str]) -> None:
         os.write(2, f"{argv[0]} can not be started: {error.strerror}\n".encode(errors="replace"))
     finally:
         os._exit(127)
-
-
-def drop_capabilities() -> None:
-    """Give up all capabilities, also those that root would get back with the next program."""
-    for number in range(64):
-        libc.prctl(DROP_FROM_BOUND, number, 0, 0, 0)  # fails without privileges, or beyond the last
-    header = (ctypes.c_uint32 * 2)(CAPABILITIES_VERSION, 0)
-    must(libc.capset(header, (ctypes.c_uint32 * 6)()))
 
 
 def must(result: int) -> None:

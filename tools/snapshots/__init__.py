@@ -5,12 +5,6 @@ putting back is planned path by path, is on record before it begins, and goes on
 rules).
 """
 
-from daruma.tools.snapshots._guard import (
-    SnapshotsAround,
-    snapshot_before,
-    with_snapshots,
-    work_once,
-)
 from daruma.tools.snapshots._outcome import (
     ROOT_NAME,
     Change,
@@ -26,7 +20,14 @@ from daruma.tools.snapshots._outcome import (
 )
 from daruma.tools.snapshots._records import delete_snapshots
 from daruma.tools.snapshots._restore import put_back_to
-from daruma.tools.snapshots._snapshots import Snapshots, preview_restore
+from daruma.tools.snapshots._snapshots import (
+    Snapshots,
+    SnapshotsAround,
+    preview_restore,
+    snapshot_before,
+    with_snapshots,
+    work_once,
+)
 from daruma.tools.snapshots._store import Store, store_of
 
 __all__ = [

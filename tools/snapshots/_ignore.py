@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import groupby
@@ -57,15 +58,18 @@ class Patterns:
         self._directories: dict[str, int] = {}
         self._endings: dict[str, int] = {}
         rest: list[tuple[int, str]] = []
-        for negated, run in groupby(map(_negated, lines), key=lambda each: each[0]):
+        pairs = ((line.startswith("!"), line.removeprefix("!")) for line in lines)
+        for negated, run in groupby(pairs, key=lambda each: each[0]):
             at = len(self._ignored)
             self._ignored.append(not negated)
             rest += [(at, body) for _, body in run if not self._simple(body, at)]
         self._lengths = sorted({len(each) for each in self._endings if len(each) <= _LONGEST_NAME})
-        self._rest: list[tuple[int, re.Pattern[str], re.Pattern[str]]] = [
-            (at, *_regexes([body for _, body in each]))
-            for at, each in groupby(rest[:_MOST], key=lambda each: each[0])
-        ][:_MOST_RUNS][::-1]
+        found: list[tuple[int, re.Pattern[str], re.Pattern[str]]] = []
+        for at, each in groupby(rest[:_MOST], key=lambda each: each[0]):
+            bodies = [body for _, body in each]
+            files = _any_of(body for body in bodies if not body.endswith("/"))
+            found.append((at, files, _any_of(body[:-1] for body in bodies if body.endswith("/"))))
+        self._rest = found[:_MOST_RUNS][::-1]
 
     def _simple(self, body: str, at: int) -> bool:
         if body[:1] == "*" and len(body) > 1 and not _GLOB.search(body, 1) and "/" not in body:
@@ -92,14 +96,6 @@ class Patterns:
             if files.fullmatch(path) or (directory and directories.fullmatch(path)):
                 return self._ignored[at]
         return self._ignored[last] if last >= 0 else None
-
-
-def _regexes(bodies: Sequence[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return what fits files and directories, and what only the latter."""
-    return (
-        _any_of(body for body in bodies if not body.endswith("/")),
-        _any_of(body[:-1] for body in bodies if body.endswith("/")),
-    )
 
 
 def _any_of(bodies: Iterable[str]) -> re.Pattern[str]:
@@ -162,8 +158,7 @@ def _blocks(pattern: str, *, paths: bool) -> list[tuple[str, list[str]]]:
             tokens.append(_SEGMENT)
             at += 1
         else:
-            escaped = char == "\\"
-            at += escaped
+            at += char == "\\"
             if at == len(pattern):
                 raise _FitsNothing
             tokens.append(re.escape(pattern[at]))
@@ -237,10 +232,6 @@ def _member(pattern: str, at: int, before: str) -> tuple[set[str], str, int]:
     if is_range:
         return {*map(chr, range(ord(before), ord(char) + 1))}, "", at + 1
     return {char}, char, at + 1
-
-
-def _negated(line: str) -> tuple[bool, str]:
-    return line.startswith("!"), line.removeprefix("!")
 
 
 def _without_trailing_spaces(line: str) -> str:
@@ -321,12 +312,6 @@ class Scopes:
         self.sources.append(source)
         self._by_base.setdefault(source.base, []).append(source)
 
-    def track(self, paths: Iterable[str]) -> None:
-        """Add files that count though a pattern fits them."""
-        new = set(paths)
-        self.tracked |= new
-        self.look_into(new)
-
     def look_into(self, paths: Iterable[str]) -> None:
         """Leave no directory alone that is on the way to one of these files."""
         for path in paths:
@@ -383,7 +368,8 @@ class Rules:
     @cached_property
     def _scopes(self) -> Scopes:
         scopes = Scopes()
-        scopes.track(self.tracked)
+        scopes.tracked |= self.tracked
+        scopes.look_into(self.tracked)
         for source in self.sources:
             scopes.add(source)
         return scopes
@@ -470,8 +456,7 @@ def frozen(top: int, workspace: Path, exclude: Sequence[str] = ()) -> Rules:
     """
     freezing = _Freezing(top, Path(os.path.realpath(workspace)))
     freezing.outer()
-    lines = lines_of(os.fsencode("\n".join(exclude)))
-    if last := (*lines, *freezing.own_data()):
+    if last := (*lines_of(os.fsencode("\n".join(exclude))), *freezing.own_data()):
         freezing.scopes.add(Source("", last, last=True))
     freezing.inner()
     scopes = freezing.scopes
@@ -492,10 +477,13 @@ class _Freezing:
 
     def outer(self) -> None:
         """Add what holds in all of the workspace."""
-        repository = repository_above(self.workspace)
-        sources = [Source("", self.everywhere, _lead(self.workspace, repository))]
-        if repository:
-            sources += _above(self.workspace, repository)
+        here, repository = self.workspace, repository_above(self.workspace)
+        sources = [Source("", self.everywhere, _lead(here, repository))]
+        if repository:  # what it says, and the directories between it and the workspace
+            sources.append(Source("", excluded_in(repository), _lead(here, repository)))
+            around = [each for each in reversed(here.parents) if each.is_relative_to(repository)]
+            lines = [(each, patterns_in(each / ".gitignore")) for each in around]
+            sources += [Source("", found, _lead(here, each)) for each, found in lines]
         if any(_ignores_all(each) for each in sources):
             sources, repository = [Source("", self.everywhere)], None
         for source in sources:
@@ -518,10 +506,8 @@ class _Freezing:
         waiting: list[Parts] = [()]
         while waiting:
             path = waiting.pop()
-            try:
+            with suppress(OSError):
                 waiting += self._directory(path)
-            except OSError:
-                continue
 
     def _directory(self, path: Parts) -> list[Parts]:
         with directory_opened(self.top, path) as fd:
@@ -531,11 +517,8 @@ class _Freezing:
                 self._repository(path)
             if kinds.get(".gitignore") is False and (lines := patterns_in(Path(".gitignore"), fd)):
                 self.scopes.add(Source(latin("/".join(path)), lines))
-        inside = ((*path, name) for name, directory in kinds.items() if directory)
-        return [each for each in inside if self._looked_into(each)]
-
-    def _looked_into(self, path: Parts) -> bool:
-        return path[-1] != ".git" and not self.scopes.outside(path, directory=True)
+        inside = ((*path, name) for name, folder in kinds.items() if folder and name != ".git")
+        return [each for each in inside if not self.scopes.outside(each, directory=True)]
 
     def _repository(self, path: Parts) -> None:
         self.found.add("/".join((*path, ".git")))
@@ -553,15 +536,6 @@ class _Freezing:
         found = {base + each.removeprefix(lead) for each in files}
         self.scopes.look_into(found)
         self.tracked |= found
-
-
-def _above(workspace: Path, repository: Path) -> list[Source]:
-    """Return what the repository says, and the directories between it and the workspace."""
-    sources = [Source("", excluded_in(repository), _lead(workspace, repository))]
-    between = [each for each in reversed(workspace.parents) if each.is_relative_to(repository)]
-    return sources + [
-        Source("", patterns_in(each / ".gitignore"), _lead(workspace, each)) for each in between
-    ]
 
 
 def _lead(workspace: Path, folder: Path | None) -> str:

@@ -1,16 +1,22 @@
 """What comes of snapshots, what they know of a name, and opening names without following links."""
 
-import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from daruma.state.errors import DarumaError
 from daruma.tools.errors import PathRefused
-from daruma.tools.files import DIRECTORY, Parts, WalkingOpener, best_opener, printable_path
+from daruma.tools.files import (
+    DIRECTORY,
+    Parts,
+    best_opener,
+    closing_fd,
+    open_beneath,
+    printable_path,
+)
 
 # --- Paths of any bytes as text that can be stored, sent and printed.
 
@@ -60,7 +66,6 @@ What = Literal["added", "changed", "deleted"]
 
 ChangedBy = Literal["work", "others", "undo"]
 """Who made the changes that lead to a snapshot: the thread's work, somebody else, an undo."""
-
 
 Conflicts = Literal["refuse", "keep", "overwrite"]
 """What is done about paths that the work and somebody else have changed."""
@@ -148,10 +153,8 @@ def workspace_opened(workspace: Path) -> Iterator[int]:
     """Open the workspace itself. Raises SnapshotUnavailable if that can not be done."""
     with told_of(workspace):
         top = os.open(workspace, DIRECTORY | os.O_CLOEXEC)
-    try:
+    with closing_fd(top):
         yield top
-    finally:
-        os.close(top)
 
 
 @contextmanager
@@ -160,10 +163,8 @@ def told_of(workspace: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = os.strerror(error.errno or 0)
-        raise SnapshotUnavailable(
-            f"{printable_path(str(workspace))}: {why}: no snapshot of it"
-        ) from error
+        said = f"{printable_path(str(workspace))}: {os.strerror(error.errno or 0)}"
+        raise SnapshotUnavailable(f"{said}: no snapshot of it") from error
     except PathRefused as error:
         raise SnapshotUnavailable(str(error)) from error
 
@@ -176,20 +177,6 @@ def plain(path: str) -> Parts:
     return parts
 
 
-@contextmanager
-def directory_opened(top: int, parts: Parts) -> Iterator[int]:
+def directory_opened(top: int, parts: Parts) -> AbstractContextManager[int]:
     """Open a directory beneath ``top``. Raises OSError."""
-    fd = _open(top, parts, DIRECTORY)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
-def _open(top: int, parts: Parts, flags: int) -> int:
-    try:
-        return best_opener().open(top, parts, flags, links=False)
-    except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
-            raise
-    return WalkingOpener().open(top, parts, flags, links=False)
+    return closing_fd(open_beneath(best_opener(), top, parts, DIRECTORY))

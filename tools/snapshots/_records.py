@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -70,7 +70,9 @@ class Packing:
             self._write_one()
 
     def _hand_over(self) -> None:
-        self._packed.append((self._size, self._pool.submit(_rows, self._batch)))
+        batch = self._batch
+        rows = self._pool.submit(lambda: [(key, *packed(each)) for key, each in batch.items()])
+        self._packed.append((self._size, rows))
         self._waiting += self._size
         self._batch, self._size = {}, 0
         while self._waiting > WAITING:
@@ -91,10 +93,6 @@ def packing(contents: Contents) -> Iterator[Packing]:
         packing.finish()
 
 
-def _rows(batch: dict[str, bytes]) -> list[Row]:
-    return [(digest, *packed(data)) for digest, data in batch.items()]
-
-
 # --- The rows of a store that name its snapshots.
 
 _COLUMNS = "id, thread, label, root, at, unkept, made_by, rules, number, open"
@@ -112,11 +110,11 @@ class Recorded:
         self,
         label: str,
         by: ChangedBy,
-        *,
         root: str,
         rules: str,
         at: float,
         unkept: tuple[str, ...],
+        *,
         opens: bool = False,
     ) -> Snapshot:
         """Record a state as the thread's newest."""
@@ -196,27 +194,18 @@ def _snapshot(row: tuple[Any, ...]) -> Snapshot:
 # --- Reading a workspace that is open, and recording what it holds as a snapshot of one thread.
 
 
+@dataclass(eq=False)
 class Recorder:
     """Records what a workspace holds, in a store and a workspace that are open already."""
 
-    def __init__(
-        self,
-        workspace: Path,
-        thread: str,
-        store: Store,
-        *,
-        exclude: Sequence[str] = (),
-        now: Callable[[], float] = time.time,
-        step: Callable[[], None] = lambda: None,
-        way: type[Any] | None = None,
-    ) -> None:
-        self.workspace = workspace
-        self.thread = thread
-        self.store = store
-        self.exclude = tuple(exclude)
-        self.now = now
-        self.step = step
-        self.way = way
+    workspace: Path
+    thread: str
+    store: Store
+    _: KW_ONLY
+    exclude: Sequence[str] = ()
+    now: Callable[[], float] = time.time
+    step: Callable[[], None] = lambda: None
+    way: type[Any] | None = None
 
     def taken(
         self,
@@ -236,9 +225,8 @@ class Recorder:
         rules = self.rules(contents, last, top, fresh=fresh)
         root, unkept = self.seen(contents, top, rules)
         digest = contents.put_blob(rules.encoded())
-        snapshot = recorded.add(
-            label, by, root=root, rules=digest, at=self.now(), unkept=tuple(unkept), opens=opens
-        )
+        now, more = self.now(), tuple(unkept)
+        snapshot = recorded.add(label, by, root, digest, now, more, opens=opens)
         if base is None or interrupted:
             return Taken(snapshot)
         return Taken(snapshot, as_changes(between(contents, base, snapshot)))
@@ -304,20 +292,15 @@ def open_intents(database: sqlite3.Connection) -> list[Intent]:
 
 def write_intent(database: sqlite3.Connection, workspace: bytes, intent: Intent) -> None:
     """Record a restore; there is one at a time."""
-    database.execute("INSERT INTO intents VALUES (?, ?)", (workspace, _written(intent)))
+    plain = {name: getattr(intent, name) for name in Intent.__slots__}
+    goal = [[path, asdict(entry) if entry else None] for path, entry in intent.goal.items()]
+    plain |= {"goal": goal, "left": [*intent.left.items()], "kept": [*intent.kept]}
+    database.execute("INSERT INTO intents VALUES (?, ?)", (workspace, json.dumps(plain)))
 
 
 def close_intent(database: sqlite3.Connection, workspace: bytes) -> None:
     """Record that a restore has come to its end."""
     database.execute("DELETE FROM intents WHERE workspace = ?", (workspace,))
-
-
-def _written(intent: Intent) -> str:
-    plain = {name: getattr(intent, name) for name in Intent.__slots__}
-    goal = [[path, asdict(entry) if entry else None] for path, entry in intent.goal.items()]
-    return json.dumps(
-        plain | {"goal": goal, "left": [*intent.left.items()], "kept": [*intent.kept]}
-    )
 
 
 def _read(data: str) -> Intent:
@@ -343,9 +326,8 @@ def prune(contents: Contents, *, before: float, keep: Collection[str] = ()) -> i
     database = contents.database
     intents = open_intents(database)
     staying = {*keep, *(id_ for intent in intents for id_ in (intent.before, intent.target))}
-    rows = database.execute(
-        "SELECT id, at < ?, workspace, thread FROM snapshots ORDER BY number", (before,)
-    )
+    query = "SELECT id, at < ?, workspace, thread FROM snapshots ORDER BY number"
+    rows = database.execute(query, (before,))
     gone: list[tuple[str]] = []
     held: set[tuple[bytes, str]] = set()
     for id_, old, *whose in rows.fetchall():

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from daruma.tools.files import Parts, file_status
+from daruma.tools.files import Parts, closing_fd, file_status
 from daruma.tools.snapshots._ignore import Rules, decoded
 from daruma.tools.snapshots._outcome import (
     GONE,
@@ -74,13 +74,10 @@ def entry_of(folder: int, name: str) -> Entry | None:
 def set_mode(folder: int, name: str, mode: int) -> None:
     """Give a file or directory a mode, also one that may not be opened. Raises OSError."""
     flags = _PATH_ONLY or (os.O_RDONLY | os.O_NONBLOCK)
-    fd = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    try:
+    with closing_fd(os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)) as fd:
         if stat.S_ISLNK(os.fstat(fd).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         os.chmod(f"/proc/self/fd/{fd}" if _PATH_ONLY else fd, mode)  # noqa: PTH101 - a descriptor
-    finally:
-        os.close(fd)
 
 
 @dataclass(frozen=True)
@@ -123,7 +120,12 @@ class Placing:
         if like is None:
             os.symlink(target, name, dir_fd=folder)
         else:
-            self._replace_by_link(folder, name, target, like)
+            try:
+                os.symlink(target, self.temporary, dir_fd=folder)
+                self.step()
+                self._rename(folder, name, like)
+            finally:
+                self.sweep(folder)
         self.step()
 
     def file(
@@ -149,18 +151,9 @@ class Placing:
         if now and file_status(now) == file_status(like):
             os.rename(self.temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
 
-    def _replace_by_link(self, folder: int, name: str, target: str, like: os.stat_result) -> None:
-        try:
-            os.symlink(target, self.temporary, dir_fd=folder)
-            self.step()
-            self._rename(folder, name, like)
-        finally:
-            self.sweep(folder)
-
     def _write(self, folder: int, data: bytes, mode: int, like: os.stat_result | None) -> None:
         self.step()
-        fd = os.open(self.temporary, _NEW, 0o600, dir_fd=folder)
-        try:
+        with closing_fd(os.open(self.temporary, _NEW, 0o600, dir_fd=folder)) as fd:
             self.step()
             rest = memoryview(data)
             while rest:
@@ -170,8 +163,6 @@ class Placing:
                 with suppress(PermissionError):
                     os.fchown(fd, like.st_uid, like.st_gid)
             os.fchmod(fd, mode)  # after the owner: chown clears set-id bits
-        finally:
-            os.close(fd)
         self.step()
 
     def _link(self, folder: int, name: str) -> None:
@@ -246,7 +237,12 @@ class Applying:
         elif self.rules.repository(path) or not _equal(now, was):
             self.left[path] = MEANWHILE
         else:
-            self._remove(folder, path, now)
+            try:
+                self.placing.remove(folder, path[-1], directory=is_directory(now))
+            except OSError as error:
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                    raise
+                self.left[path] = HOLDS
 
     def put(self, folder: int, path: Parts) -> None:
         """Put what the goal has; of directories only that they are there."""
@@ -261,8 +257,12 @@ class Applying:
             self._reveal(folder, path, goal, now)
         elif now and _only_mode(goal, now, status_of(folder, path[-1])):
             self.placing.mode(folder, path[-1], goal.mode)
+        elif goal.kind == "directory":
+            self.placing.directory(folder, path[-1])
+        elif goal.kind == "link":
+            self.placing.link(folder, path[-1], goal.content, seen)
         else:
-            self._put(folder, path[-1], goal, seen)
+            self.placing.file(folder, path[-1], self.blob(goal.content), goal.mode, seen)
 
     def close(self, folder: int, path: Parts) -> None:
         """Give a directory the mode that it has in the goal, or had before."""
@@ -305,22 +305,6 @@ class Applying:
         if is_directory(entry_of(folder, path[-1])):
             with directory_opened(folder, path[-1:]) as inside:
                 self.placing.sweep(inside)
-
-    def _remove(self, folder: int, path: Parts, now: Entry) -> None:
-        try:
-            self.placing.remove(folder, path[-1], directory=is_directory(now))
-        except OSError as error:
-            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
-                raise
-            self.left[path] = HOLDS
-
-    def _put(self, folder: int, name: str, goal: Entry, seen: os.stat_result | None) -> None:
-        if goal.kind == "directory":
-            self.placing.directory(folder, name)
-        elif goal.kind == "link":
-            self.placing.link(folder, name, goal.content, seen)
-        else:
-            self.placing.file(folder, name, self.blob(goal.content), goal.mode, seen)
 
     def _reveal(self, folder: int, path: Parts, goal: Entry, now: Entry) -> None:
         """A file that may not be read may still have the content that it should have."""
@@ -378,28 +362,16 @@ def mixed(
     if not near:
         return state
     ours, theirs = contents.tree(state), contents.tree(other)
-    names = {path[len(at)] for path in near}
-    for name in names:
-        entry = _one(contents, ours.get(name), theirs.get(name), near, (*at, name))
-        ours.pop(name, None)
-        if entry:
-            ours[name] = entry
+    for name in {path[len(at)] for path in near}:
+        path, entry, instead = (*at, name), ours.pop(name, None), theirs.get(name)
+        chosen = instead if path in near else entry
+        both = [e.content for e in (entry, instead) if e and e.kind == "directory" and e.content]
+        if chosen and len(both) == 2:
+            inside = mixed(contents, both[0], both[1], near - {path}, path)
+            chosen = Entry("directory", chosen.mode, inside)
+        if chosen:
+            ours[name] = chosen
     return contents.put_tree(ours)
-
-
-def _one(
-    contents: Contents,
-    entry: Entry | None,
-    instead: Entry | None,
-    paths: frozenset[Parts],
-    path: Parts,
-) -> Entry | None:
-    pair = [each for each in (entry, instead) if each and each.kind == "directory" and each.content]
-    if len(pair) < 2:
-        return instead if path in paths else entry
-    mode = pair[1].mode if path in paths else pair[0].mode
-    inside = mixed(contents, pair[0].content, pair[1].content, paths - {path}, path)
-    return Entry("directory", mode, inside)
 
 
 # --- Deciding what is put back, and bringing a restore that is on record to its end.
@@ -428,7 +400,13 @@ class Restore:
         before = self._before(f"before putting back {target.label}", last)
         plan = self._planned(target, before, overwrite=conflicts == "overwrite")
         if plan.conflicts and conflicts == "refuse":
-            raise _refused(plan)
+            paths = tuple(sorted(map(told, plan.conflicts)))
+            more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+            raise RestoreRefused(
+                f"nothing was put back: somebody else also changed {', '.join(paths[:_NAMED])}"
+                f"{more}: keep these as they are, or overwrite them",
+                paths,
+            )
         return self._carried_out(put_back_to(target), by, target, before, plan)
 
     def foreseen(self, target_id: str, *, last: ChangedBy, overwrite: bool) -> tuple[Plan, Look]:
@@ -464,10 +442,8 @@ class Restore:
     def _planned(self, target: Snapshot, before: Snapshot, *, overwrite: bool) -> Plan:
         own = self.snapshots.recorded(self.contents).all()
         pairs = itertools.pairwise(each for each in own if each.number >= target.number)
-        who = changed(
-            (new.by, [path for path, _, _ in between(self.contents, old, new)])
-            for old, new in pairs
-        )
+        steps = ((new.by, between(self.contents, old, new)) for old, new in pairs)
+        who = changed((by, [path for path, _, _ in found]) for by, found in steps)
         found = differences(self.contents.tree, target.root, before.root)
         unknown = beyond(found, self._rules(target), self._rules(before), who)
         then, now = (Look(self.contents.tree, each.root) for each in (target, before))
@@ -480,7 +456,15 @@ class Restore:
         self, label: str, by: ChangedBy, target: Snapshot | None, before: Snapshot, plan: Plan
     ) -> Restored:
         """Put the intent on record, with all that was kept before it; only then change anything."""
-        self._refuse_lost_contents(plan.goal)
+        for path, entry in plan.goal.items():
+            try:
+                if entry and entry.kind == "file":
+                    self.contents.blob(entry.content)
+            except (KeyError, zlib.error):
+                store = self.snapshots.store.path
+                raise SnapshotUnavailable(
+                    f"the content of {told(path)} is not in {store}: nothing was changed"
+                ) from None
         intent = Intent(
             id=secrets.token_hex(8),
             thread=self.snapshots.thread,
@@ -500,17 +484,6 @@ class Restore:
         self.snapshots.step()
         return self._finished(intent)
 
-    def _refuse_lost_contents(self, goal: Mapping[Parts, Entry | None]) -> None:
-        for path, entry in goal.items():
-            try:
-                if entry and entry.kind == "file":
-                    self.contents.blob(entry.content)
-            except (KeyError, zlib.error):
-                raise SnapshotUnavailable(
-                    f"the content of {told(path)} is not in {self.snapshots.store.path}: nothing"
-                    " was changed"
-                ) from None
-
     def _finished(self, intent: Intent) -> Restored:
         """Go the rest of the way, look at the workspace again, and close the intent."""
         recorded = self.snapshots.recorded(self.contents, intent.thread)
@@ -526,10 +499,8 @@ class Restore:
         wrong, foreign = self._compared(intent, before, root)
 
         def record(state: str, by: ChangedBy) -> Snapshot:
-            at, known = self.snapshots.now(), tuple(unkept)
-            return recorded.add(
-                intent.label, by, root=state, rules=before.rules, at=at, unkept=known
-            )
+            now, more = self.snapshots.now(), tuple(unkept)
+            return recorded.add(intent.label, by, state, before.rules, now, more)
 
         ours = mixed(self.contents, root, before.root, foreign)
         after = record(ours, intent.by)
@@ -547,15 +518,13 @@ class Restore:
         """Return the paths that are not as they should be, and those that are somebody else's."""
         was, now = Look(self.contents.tree, before.root), Look(self.contents.tree, root)
         found = differences(self.contents.tree, before.root, root)
-        foreign = {
-            path for path, _, _ in found if now(path) not in (was(path), intent.goal.get(path, 0))
-        }
+        goal, paths = intent.goal, [path for path, _, _ in found]
+        foreign = {path for path in paths if now(path) not in (was(path), goal.get(path, 0))}
         wrong = {path for path, entry in intent.goal.items() if now(path) != entry}
         return wrong | foreign, frozenset(foreign)
 
 
 def _report(intent: Intent, after: Snapshot, wrong: dict[Parts, str]) -> Restored:
-    """Say what was put back and what was not."""
     left = intent.left | wrong
     return Restored(
         snapshot=intent.target or after.id,
@@ -570,14 +539,3 @@ def _report(intent: Intent, after: Snapshot, wrong: dict[Parts, str]) -> Restore
 def put_back_to(target: Snapshot) -> str:
     """Return the label of the snapshot that is taken once a workspace was put back."""
     return f"put back {target.label}"
-
-
-def _refused(plan: Plan) -> RestoreRefused:
-    paths = tuple(sorted(map(told, plan.conflicts)))
-    named = ", ".join(paths[:_NAMED])
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return RestoreRefused(
-        f"nothing was put back: somebody else also changed {named}{more}: keep these as they are,"
-        " or overwrite them",
-        paths,
-    )

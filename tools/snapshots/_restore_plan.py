@@ -187,7 +187,10 @@ def completed(
             if each not in whole and now(each) is None:
                 whole[each] = _NEW
         if is_directory(now(path)) and not is_directory(goal[path]):
-            for each in _inside(tree, root, path):
+            id_ = root
+            for name in path:
+                id_ = tree(id_)[name].content
+            for each, _, _ in differences(tree, id_, "", path):
                 whole.setdefault(each, None)
     outside = {
         path: IGNORED
@@ -201,13 +204,6 @@ def completed(
         frozenset(),
         {path: why for path, why in outside.items() if path in wanted},
     )
-
-
-def _inside(tree: Callable[[str], Tree], root: str, path: Parts) -> list[Parts]:
-    id_ = root
-    for name in path:
-        id_ = tree(id_)[name].content
-    return [each for each, _, _ in differences(tree, id_, "", path)]
 
 
 # --- What can not be told of a snapshot that was taken by other ignore rules.

@@ -1,9 +1,11 @@
-"""The snapshots of one workspace, as one thread takes them, and looking ahead at a restore."""
+"""The snapshots of one workspace, as one thread takes them: around work, and ahead of a restore."""
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from daruma.tools.files import Parts
 from daruma.tools.snapshots._ignore import decoded
@@ -14,6 +16,7 @@ from daruma.tools.snapshots._outcome import (
     Entry,
     Restored,
     Snapshot,
+    SnapshotUnavailable,
     Taken,
     plain,
     told,
@@ -33,6 +36,7 @@ from daruma.tools.snapshots._states import (
     seen_again,
     unheld,
 )
+from daruma.tools.threads import in_thread
 
 # --- The snapshots of one workspace, as one thread takes them.
 
@@ -61,15 +65,8 @@ class Snapshots(Recorder):
         with self.store.locked() as contents:
             recorded = self.recorded(contents)
             if last := recorded.last():
-                recorded.add(
-                    label,
-                    "work",
-                    root=last.root,
-                    rules=last.rules,
-                    at=self.now(),
-                    unkept=last.unkept,
-                    opens=True,
-                )
+                held = last.root, last.rules, self.now(), last.unkept
+                recorded.add(label, "work", *held, opens=True)
 
     def note(self, paths: Iterable[str], label: str) -> None:
         """Note that the work has changed exactly these files: only they are read again.
@@ -89,9 +86,7 @@ class Snapshots(Recorder):
                     parts = meant(self.workspace, path)
                     root = seen_again(contents, root, top, parts, rules)
             if root != last.root or last.opens:
-                recorded.add(
-                    label, "work", root=root, rules=last.rules, at=self.now(), unkept=last.unkept
-                )
+                recorded.add(label, "work", root, last.rules, self.now(), last.unkept)
 
     def kept(self) -> tuple[Snapshot, ...]:
         """Return the snapshots of this thread and workspace, oldest first."""
@@ -231,3 +226,72 @@ def preview_restore(
             raise _Seen(Preview(changes, tuple(sorted(map(told, plan.conflicts)))))
     except _Seen as seen:  # raised, so that the store takes back all that was written
         return seen.preview
+
+
+# --- Snapshots around what may change the workspace, so that nothing it does is beyond recall.
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The workspace before some work; ``again`` if that was begun before, and cut short."""
+
+    snapshot: Snapshot
+    again: bool = False
+
+
+@dataclass
+class SnapshotsAround:
+    """The snapshots around a block: ``before`` it, and ``after`` it once that could be taken."""
+
+    before: Snapshot | None = None
+    after: Taken | None = None
+
+
+@asynccontextmanager
+async def with_snapshots(snapshots: Snapshots | None, what: str) -> AsyncIterator[SnapshotsAround]:
+    """Take a snapshot before and after the block; with no snapshots at all, only run it.
+
+    Raises :class:`~daruma.tools.snapshots.SnapshotUnavailable` before anything has run.
+    """
+    looks = SnapshotsAround()
+    if snapshots is None:
+        yield looks
+        return
+    before = await in_thread(snapshots.take, f"before {what}", by="work", opens=True)
+    looks.before = before.snapshot
+    try:
+        yield looks
+    finally:
+        with suppress(SnapshotUnavailable):  # the next one holds it as well
+            looks.after = await in_thread(snapshots.take, f"after {what}", by="work")
+
+
+async def snapshot_before(snapshots: Snapshots, what: str) -> Begun:
+    """Take the snapshot from before some work, unless a killed process took it already.
+
+    ``what`` names this one time of it.
+    """
+    label = f"before {what}"
+    for each in reversed(await in_thread(snapshots.kept)):
+        if each.label == label:
+            return Begun(each, again=True)
+    taken = await in_thread(snapshots.take, label, by="work", opens=True)
+    return Begun(taken.snapshot)
+
+
+async def work_once(
+    snapshots: Snapshots, what: str, work: Callable[[], Awaitable[T]]
+) -> tuple[T, Snapshot]:
+    """Do work that changes nothing but the workspace, as if it had never been cut short.
+
+    Where a killed process had begun it, the workspace is put back to how it was before that.
+    Returns what came of it, and the snapshot from before it.
+    """
+    before = await snapshot_before(snapshots, what)
+    if before.again:
+        await in_thread(snapshots.restore, before.snapshot.id, last="work", conflicts="overwrite")
+    done = await work()
+    await in_thread(snapshots.take, f"after {what}", by="work")
+    return done, before.snapshot

@@ -35,8 +35,7 @@ class Look:
         self._trees: dict[Parts, Tree] = {(): tree(root)}
 
     def __call__(self, path: Parts) -> Entry | None:
-        entry = self._directory(path[:-1]).get(path[-1])
-        return alone(entry)
+        return alone(self._directory(path[:-1]).get(path[-1]))
 
     def _directory(self, path: Parts) -> Tree:
         # From the top down and no recursion: directories may lie deeper than Python's calls may.
@@ -129,15 +128,9 @@ def between(contents: Contents, before: Snapshot, after: Snapshot) -> Iterator[D
 
 def _covered(rules: Rules, difference: Difference) -> bool:
     path, *entries = difference
-    if rules.repository(path) and not all(each is None or _git(each) for each in entries):
+    if rules.repository(path) and any(e and e.kind != "repository" for e in entries):
         return False
-    return all(
-        rules.covers(path, directory=entry.kind == "directory") for entry in entries if entry
-    )
-
-
-def _git(entry: Entry) -> bool:
-    return entry.kind == "repository"
+    return all(rules.covers(path, directory=is_directory(each)) for each in entries if each)
 
 
 # --- A kept state with single paths of it read again.
@@ -257,19 +250,14 @@ def _write(contents: Contents, root: str, top: int) -> None:
                 if entry.kind == "directory" and name != ROOT_NAME:
                     os.mkdir(name, 0o700, dir_fd=fd)
                     waiting.append(((*path, name), entry.content))
-                else:
-                    _write_one(contents, fd, name, entry)
+                elif entry.kind == "link":
+                    os.symlink(entry.content, name, dir_fd=fd)
+                elif entry.kind == "file":
+                    made = os.open(name, _NEW, 0o600, dir_fd=fd)
+                    with os.fdopen(made, "wb") as file:
+                        file.write(contents.blob(entry.content))
+                        file.flush()
+                        os.fchmod(made, entry.mode)
     for path, mode in reversed(modes):  # a directory that may not be written comes after its files
         with directory_opened(top, path) as fd:
             os.fchmod(fd, mode)
-
-
-def _write_one(contents: Contents, folder: int, name: str, entry: Entry) -> None:
-    if entry.kind == "link":
-        os.symlink(entry.content, name, dir_fd=folder)
-    elif entry.kind == "file":
-        fd = os.open(name, _NEW, 0o600, dir_fd=folder)
-        with os.fdopen(fd, "wb") as file:
-            file.write(contents.blob(entry.content))
-            file.flush()
-            os.fchmod(fd, entry.mode)

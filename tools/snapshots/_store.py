@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from daruma.state.data_dir import data_dir
+from daruma.tools.files import closing_fd
 from daruma.tools.snapshots._outcome import Entry, SnapshotUnavailable, Tree
 
 # --- Waiting until what was written is on the disk.
@@ -82,9 +83,8 @@ class Contents:
 
     def blob(self, digest: str) -> bytes:
         """Return a content. Raises KeyError for one that is not kept."""
-        row = self.database.execute(
-            "SELECT packed, data FROM blobs WHERE hash = ?", (digest,)
-        ).fetchone()
+        query = "SELECT packed, data FROM blobs WHERE hash = ?"
+        row = self.database.execute(query, (digest,)).fetchone()
         if row is None:
             raise KeyError(digest)
         data = zlib.decompress(row[1]) if row[0] else bytes(row[1])
@@ -105,9 +105,7 @@ class Contents:
         row = self.database.execute("SELECT data FROM trees WHERE id = ?", (id_,)).fetchone()
         if row is None:
             raise KeyError(id_)
-        return {
-            name: Entry(kind, mode, content) for name, kind, mode, content in json.loads(row[0])
-        }
+        return {name: Entry(*known) for name, *known in json.loads(row[0])}
 
 
 def packed(data: bytes) -> tuple[bool, bytes]:
@@ -178,7 +176,9 @@ def explained_opening(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise SnapshotUnavailable(_about_system(error, path)) from error
+        why = f"{os.strerror(error.errno or 0)}: make the folder writable, or set DARUMA_DATA_DIR"
+        said = _no_room(path) if error.errno in _NO_ROOM else f"snapshots in {path}: {why}"
+        raise SnapshotUnavailable(said) from error
 
 
 @contextmanager
@@ -187,7 +187,12 @@ def explained_use(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise SnapshotUnavailable(_about_database(error, path)) from error
+        if "full" in str(error):
+            raise SnapshotUnavailable(_no_room(path)) from error
+        if isinstance(error, sqlite3.OperationalError):
+            said = f"the snapshots in {path} can not be used: {error}"
+            raise SnapshotUnavailable(said) from error
+        raise damaged(path, str(error)) from error
     except zlib.error as error:
         raise damaged(path, "a content is not what was kept") from error
 
@@ -197,30 +202,6 @@ def damaged(path: Path, why: str) -> SnapshotUnavailable:
     return SnapshotUnavailable(
         f"the snapshots in {path} are damaged ({why}): move the file away to begin anew"
     )
-
-
-def in_use(path: Path, seconds: float) -> SnapshotUnavailable:
-    """Return the error of a store that somebody else has held all the time."""
-    return SnapshotUnavailable(
-        f"the snapshots in {path} have been in use by another process for {seconds:g} s: let it go"
-        " on or end it, and try again"
-    )
-
-
-def _about_system(error: OSError, path: Path) -> str:
-    if error.errno in _NO_ROOM:
-        return _no_room(path)
-    why = os.strerror(error.errno or 0)
-    return f"snapshots in {path}: {why}: make the folder writable, or set DARUMA_DATA_DIR"
-
-
-def _about_database(error: sqlite3.Error, path: Path) -> str:
-    text = str(error)
-    if "full" in text:
-        return _no_room(path)
-    if isinstance(error, sqlite3.OperationalError):
-        return f"the snapshots in {path} can not be used: {text}"
-    return str(damaged(path, text))
 
 
 def _no_room(path: Path) -> str:
@@ -285,13 +266,6 @@ def _take_idle(path: Path) -> sqlite3.Connection | None:
     return None
 
 
-def _put_idle(path: Path, database: sqlite3.Connection) -> None:
-    _idle[path] = database, _file_id(path)
-    while len(_idle) > _MOST_IDLE:
-        with suppress(KeyError, StopIteration, RuntimeError):  # another thread was first
-            _idle.pop(next(iter(_idle)))[0].close()
-
-
 # --- Where snapshots are kept: one database file for each workspace, outside of it.
 #
 # Contents and directories are kept once, under a digest of what they are, so that a snapshot costs
@@ -329,8 +303,13 @@ class Store:
                 contents = Contents(database)
                 with contents.transaction():
                     yield contents
-                self._fold(database)
-                _put_idle(self.path, database)
+                with suppress(OSError, sqlite3.Error):  # all is durable without
+                    if Path(f"{self.path}-wal").stat().st_size > _LONG_LOG:
+                        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                _idle[self.path] = database, _file_id(self.path)
+                while len(_idle) > _MOST_IDLE:
+                    with suppress(KeyError, StopIteration, RuntimeError):  # another was first
+                        _idle.pop(next(iter(_idle)))[0].close()
             except BaseException as error:
                 if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
                     self._take_back()  # the log's index is this connection's own, and so it is true
@@ -343,11 +322,9 @@ class Store:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
             lock = os.open(self.path.with_suffix(".lock"), flags, 0o600)
-        try:
+        with closing_fd(lock):
             self._wait_for(lock)
             yield
-        finally:
-            os.close(lock)
 
     def _wait_for(self, lock: int) -> None:
         end = time.monotonic() + self.patience
@@ -356,16 +333,13 @@ class Store:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() >= end:
-                    raise in_use(self.path, self.patience) from None
+                    raise SnapshotUnavailable(
+                        f"the snapshots in {self.path} have been in use by another process for"
+                        f" {self.patience:g} s: let it go on or end it, and try again"
+                    ) from None
                 time.sleep(_AGAIN)
             else:
                 return
-
-    def _fold(self, database: sqlite3.Connection) -> None:
-        """Write the log into the file and empty it, once it has become long."""
-        with suppress(OSError, sqlite3.Error):  # all is durable without; another time will do
-            if Path(f"{self.path}-wal").stat().st_size > _LONG_LOG:
-                database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _take_back(self) -> None:
         """Give back the room of what a full disk has cut short, at the end of the log.

@@ -6,10 +6,10 @@ import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
-from daruma.tools.files import SETTLED, Parts, file_status
+from daruma.tools.files import SETTLED, Parts, closing_fd, file_status
 from daruma.tools.snapshots._ignore import Rules
 from daruma.tools.snapshots._outcome import GONE, ROOT_NAME, Entry, Tree, directory_opened, told
 from daruma.tools.snapshots._store import Contents
@@ -71,22 +71,17 @@ _TRIES: Final = 3
 """A file that is written while it is read is read again, and then taken as it is."""
 
 
+@dataclass
 class Reader:
     """Reads what is no directory, each content into ``put``, which returns its digest.
 
     What ``statuses`` knows is not read again.
     """
 
-    def __init__(
-        self,
-        put: Callable[[bytes], str],
-        *,
-        statuses: Statuses | None = None,
-        largest: int = LARGEST,
-    ) -> None:
-        self.put = put
-        self.statuses = statuses
-        self.largest = largest
+    put: Callable[[bytes], str]
+    _: KW_ONLY
+    statuses: Statuses | None = None
+    largest: int = LARGEST
 
     def entry(
         self, folder: int, name: str, status: os.stat_result, above: Parts = ()
@@ -111,11 +106,8 @@ class Reader:
             return Entry("file", stat.S_IMODE(status.st_mode), known)
         if status.st_size > self.largest:
             return unread(status)
-        fd = os.open(path[-1], _READ, dir_fd=folder)
-        try:
+        with closing_fd(os.open(path[-1], _READ, dir_fd=folder)) as fd:
             return self._opened(fd, path)
-        finally:
-            os.close(fd)
 
     def _opened(self, fd: int, path: Parts) -> Entry:
         before = os.fstat(fd)
@@ -193,18 +185,15 @@ class Walk:
 
     def root(self, put_tree: Callable[[Tree], str]) -> str:
         """Look, keep every directory, and return the id of the workspace's own. Raises OSError."""
-        self._look()
-        for path in reversed([*self._trees][1:]):  # what lies in a directory comes before it
-            id_ = put_tree(self._trees.pop(path))
-            self._trees[path[:-1]][path[-1]] = Entry("directory", self._modes[path], id_)
-        return put_tree(self._trees[()])
-
-    def _look(self) -> None:
         mode = stat.S_IMODE(os.fstat(self.top).st_mode)
         waiting: list[Parts] = [()]
         while waiting:
             waiting += self._directory(waiting.pop())
         self._trees[()][ROOT_NAME] = Entry("directory", mode, "")
+        for path in reversed([*self._trees][1:]):  # what lies in a directory comes before it
+            id_ = put_tree(self._trees.pop(path))
+            self._trees[path[:-1]][path[-1]] = Entry("directory", self._modes[path], id_)
+        return put_tree(self._trees[()])
 
     def _directory(self, path: Parts) -> list[Parts]:
         try:

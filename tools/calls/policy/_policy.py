@@ -25,6 +25,7 @@ from daruma.tools.calls.policy._shell import (
     is_one_command,
     may_run,
     may_start,
+    path_parts,
     program_of,
 )
 from daruma.tools.files import Glob
@@ -107,34 +108,23 @@ def _texts(value: object, depth: int = DEEPEST) -> Iterator[str]:
 
 
 def _path_inside(text: str, glob: str) -> bool:
-    path = _normal(text)
+    path = path_parts(text)
     if len(path) > MOST_PARTS or ".." in path or text.startswith("~"):
         return False
     if text.startswith("/") != glob.startswith("/"):
         return False
-    return Glob(_joined(_normal(glob), glob)).matches("/".join(path) or ".")
+    return Glob(_joined(path_parts(glob), glob)).matches("/".join(path) or ".")
 
 
 def _path_near(text: str, glob: str) -> bool:
-    path = _normal(text)
+    path = path_parts(text)
     if len(path) > MOST_PARTS:
         return True
-    pattern = _joined(_normal(glob), glob)
+    pattern = _joined(path_parts(glob), glob)
     patterns = [Glob(pattern), *([Glob(base)] if (base := pattern.removesuffix("/**")) else [])]
     far = text.startswith(("/", "~")) or ".." in path
     ends = range(len(path)) if far else range(min(1, len(path)))
     return any(each.matches("/".join(path[at:])) for each in patterns for at in ends)
-
-
-def _normal(text: str) -> tuple[str, ...]:
-    """Return the pieces of a path without empty ones, ``.``, and ``..`` where it can be undone."""
-    pieces: list[str] = []
-    for piece in text.split("/"):
-        if piece == ".." and pieces and pieces[-1] != "..":
-            pieces.pop()
-        elif piece not in {"", "."}:
-            pieces.append(piece)
-    return tuple(pieces)
 
 
 def _joined(pieces: tuple[str, ...], glob: str) -> str:
@@ -161,7 +151,6 @@ _SAFE_COMMANDS = re.compile(
     r"|git (?:status|diff|log --oneline)"
 )
 """Commands that only look, or run the tests as verification does anyway: whole lines, no shell."""
-
 
 COMMANDS: Final = frozenset({SHELL_TOOL, "run_tests"})
 """The built-in tools that run commands: what they can reach depends on the sandbox."""
@@ -190,21 +179,19 @@ def runs_read_only(rule: PolicyRule, args: Mapping[str, Any], settings: Tools) -
     Only what no rule of the settings speaks of: one that says ``confirm`` wants to be asked. Nor is
     it tried with what is there to take away, even if it should find nothing to take.
     """
-    tries = settings.read_only_first and rule is _CONFIRM_COMMAND and not args.get("write")
-    return tries and not _takes_away(str(args.get("command", "")))
+    if not settings.read_only_first or rule is not _CONFIRM_COMMAND or args.get("write"):
+        return False
+    try:
+        started = commands_started(str(args.get("command", "")))
+        return not any(program_of(words[0]) in _TAKE_AWAY for words in started)
+    except Unclear:  # then what it can do is left to the sandbox
+        return True
 
 
 _TAKE_AWAY: Final = frozenset({
     "rm", "rmdir", "unlink", "shred", "mv", "dd", "truncate", "chmod", "chown", "chgrp",
     "kill", "pkill", "killall",
 })  # fmt: skip
-
-
-def _takes_away(line: str) -> bool:
-    try:
-        return any(program_of(words[0]) in _TAKE_AWAY for words in commands_started(line))
-    except Unclear:  # then what it can do is left to the sandbox
-        return False
 
 
 def _by_policy(tool: Tool, args: Mapping[str, Any], settings: Tools) -> PolicyRule:
@@ -252,9 +239,8 @@ def _argument_fits(
     shell = tool.name == SHELL_TOOL and name == "command"
     if not allows:
         return may_fit(value, glob) or (shell and may_start(str(value), glob))
-    return surely_fits(name, value, glob) and (
-        not shell or is_one_command(str(value), _ANY_COMMAND)
-    )
+    fits = surely_fits(name, value, glob)
+    return fits and (not shell or is_one_command(str(value), _ANY_COMMAND))
 
 
 _ANY_COMMAND = PolicyKey(SHELL_TOOL, words=(), open_end=True)

@@ -292,8 +292,7 @@ def commands_started(line: str, depth: int = DEEPEST) -> Iterator[Words]:
     if depth == 0:
         raise Unclear
     for words in simple_commands(line):
-        starts = [0, *(at for at, word in enumerate(words, 1) if word in _RESERVED)]
-        for start in starts:
+        for start in (0, *(at for at, word in enumerate(words, 1) if word in _RESERVED)):
             if command := unassigned(words[start:]):
                 yield command
                 yield from _behind(command, depth)
@@ -320,20 +319,13 @@ def _behind(command: Words, depth: int) -> Iterator[Words]:
         put = (rest[0], UNKNOWN_WORD, *rest[1:]) if anywhere else (*rest, UNKNOWN_WORD)
         yield put if fills else rest
     if any(program_of(word) in _TAKE_LINES for word in command):
-        for text in sorted(_lines_in(command)):
+        # An argument may be read as a line, all of them, or an option's with all behind.
+        whole = " ".join(command[1:])
+        lines = [text for text in (*command[1:], whole) if not _PLAIN.fullmatch(text)]
+        glued = ((at, _GLUED.fullmatch(word)) for at, word in enumerate(command, 1))
+        lines += [" ".join([found[1] or found[2], *command[at:]]) for at, found in glued if found]
+        for text in sorted(lines):
             yield from commands_started(text, depth - 1)
-
-
-def _lines_in(command: Words) -> Iterator[str]:
-    """Yield what may be read as a line: an argument, all of them, an option's with all behind."""
-    yield from (
-        text
-        for text in (*command[1:], " ".join(command[1:]))
-        if not (_PLAIN.fullmatch(text) is not None)
-    )
-    for at, word in enumerate(command):
-        if glued := _GLUED.fullmatch(word):
-            yield " ".join([glued[1] or glued[2], *command[at + 1 :]])
 
 
 def _reads_input(command: Words) -> bool:
@@ -462,7 +454,6 @@ _ROOTS: Final = frozenset({
 _HARMLESS: Final = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd"})
 _REDIRECT_TARGET = re.compile(r"(?:[<>][>&|]?|&>)\s*(?![<>&(])[\"']?([^\s\"';|&<>()]+)")
 _HOME = re.compile(r"(?:^|[\s=:'\"])~(?:[/\w]|\s|$)|\$\{?(?:HOME|OLDPWD)\b")
-_AT_HOME: Final = "~"
 
 
 def place_outside(line: str, workspace: Path) -> str:
@@ -472,7 +463,7 @@ def place_outside(line: str, workspace: Path) -> str:
     What a program does by itself is not seen: that is the sandbox's affair.
     """
     if found := _HOME.search(line):
-        return found[0].strip() or _AT_HOME
+        return found[0].strip() or "~"
     targets = (_escape((), each, workspace) for each in _REDIRECT_TARGET.findall(line))
     try:
         return next(filter(None, (*targets, *_escapes(line, workspace))), "")
@@ -492,7 +483,7 @@ def _escapes(line: str, workspace: Path) -> Iterator[str]:
             if not to and "-" not in words[1:]:
                 yield program
             yield _escape(at, to, workspace)
-            at = _joined(at, to)
+            at = path_parts(to, at)
             continue
         for word in words[1:]:
             yield _escape(at, word, workspace)
@@ -509,10 +500,11 @@ def _escape(at: tuple[str, ...], word: str, workspace: Path) -> str:
         outside = not Path(path).is_relative_to(workspace)
         harmless = path in _HARMLESS or os.path.dirname(path) in _HARMLESS  # noqa: PTH120 - text
         return word if outside and not harmless and {*known} <= real else ""
-    return word if ".." in _joined(at, word) else ""
+    return word if ".." in path_parts(word, at) else ""
 
 
-def _joined(at: tuple[str, ...], word: str) -> tuple[str, ...]:
+def path_parts(word: str, at: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the pieces of a path without empty ones, ``.``, and ``..`` where it can be undone."""
     parts = [*at]
     for part in word.split("/"):
         if part == ".." and parts and parts[-1] != "..":

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -48,19 +49,14 @@ def lost_nothing(value: Any, unclosed: int, schema: Schema) -> bool:
     node = value
     while isinstance(node, dict) and node:
         key, last = next(reversed(node.items()))
-        known = _keys(at, schema)
+        objects = [each for each in variants(at, schema) if properties(each)]
+        lone = len(objects) == 1 and not takes_any_key(objects[0])
+        known = properties(objects[0]) if lone else None
         holds = unclosed > 0 or (isinstance(last, dict) and last)
         if holds and (known is None or node.keys() != known.keys()):
             return False
         unclosed, node, at = unclosed - 1, last, (known or {}).get(key)
     return unclosed <= 0 and misfit(value, schema, schema) is None
-
-
-def _keys(schema: Any, root: Schema) -> dict[str, Any] | None:
-    objects = [each for each in variants(schema, root) if properties(each)]
-    if len(objects) != 1 or takes_any_key(objects[0]):
-        return None
-    return dict(properties(objects[0]))
 
 
 # --- One value as another JSON type, where nothing of it is lost.
@@ -146,11 +142,8 @@ def spelling(value: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, st
     for key in value:
         if key not in known:
             meant.setdefault(same_word(key), []).append(key)
-    return {
-        keys[0]: free[word][0]
-        for word, keys in meant.items()
-        if len(keys) == 1 and len(free.get(word, ())) == 1
-    }
+    alone = ((word, keys[0]) for word, keys in meant.items() if len(keys) == 1)
+    return {key: free[word][0] for word, key in alone if len(free.get(word, ())) == 1}
 
 
 # --- A value made to fit a JSON schema by steps that lose nothing, or not at all.
@@ -171,24 +164,18 @@ def fit_value(value: Any, schema: Any, root: Schema) -> Fitted:
     choices = variants(schema, root)
     if not choices:
         return Fitted(value)
-    found = [each for choice in choices for each in _attempts(value, choice, choices, root)]
-    exact = [each for each in found if not each.rungs]
-    found = exact or found
+    found: list[Fitted] = []
+    for choice in choices:
+        for candidate in _of_type(value, choice, choices):
+            with suppress(Unreadable):
+                grown = _inside(candidate, choice, root)
+                found += [grown] if misfit(grown.value, choice, root) is None else []
+    found = [each for each in found if not each.rungs] or found
     if not found:
         raise Unreadable("it does not fit")
     if any(not same(each.value, found[0].value) for each in found[1:]):
         raise Unreadable("it can be made to fit in more than one way")
     return found[0]
-
-
-def _attempts(value: Any, choice: Schema, choices: list[Schema], root: Schema) -> Iterator[Fitted]:
-    for candidate in _of_type(value, choice, choices):
-        try:
-            grown = _inside(candidate, choice, root)
-        except Unreadable:
-            continue
-        if misfit(grown.value, choice, root) is None:
-            yield grown
 
 
 def _of_type(value: Any, choice: Schema, choices: list[Schema]) -> Iterator[Fitted]:
@@ -227,13 +214,10 @@ def _fit_array(value: list[Any], choice: Schema, root: Schema) -> Fitted:
         return Fitted(value)
     first = choice.get("prefixItems") or ()
     rest = choice.get("items", {})
-    items = [
-        fit_value(each, first[n] if n < len(first) else rest, root) for n, each in enumerate(value)
-    ]
-    return Fitted(
-        [each.value for each in items],
-        tuple(dict.fromkeys(rung for each in items for rung in each.rungs)),
-    )
+    schemas = [*first[: len(value)], *([rest] * (len(value) - len(first)))]
+    items = [fit_value(each, schema, root) for each, schema in zip(value, schemas, strict=True)]
+    rungs = dict.fromkeys(rung for each in items for rung in each.rungs)
+    return Fitted([each.value for each in items], tuple(rungs))
 
 
 def _fit_object(value: Mapping[str, Any], choice: Schema, root: Schema) -> Fitted:
@@ -244,20 +228,14 @@ def _fit_object(value: Mapping[str, Any], choice: Schema, root: Schema) -> Fitte
     rungs: list[str] = ["key spelling"] if spelled else []
     for given, each in value.items():
         key = spelled.get(given, given)
-        if each is None and key in known and _left_out(key, choice, root):
-            rungs.append("null left out")
+        optional = each is None and key in known and key not in (choice.get("required") or ())
+        if optional and not any(_takes_type(None, form) for form in variants(known[key], root)):
+            rungs.append("null left out")  # it can only mean that the property is not given
             continue
         grown = fit_value(each, known.get(key, others), root)
         entries[key] = grown.value
         rungs.extend(grown.rungs)
     return Fitted(entries, tuple(dict.fromkeys(rungs)))
-
-
-def _left_out(key: str, choice: Schema, root: Schema) -> bool:
-    """Whether null can only mean that an optional property is not given."""
-    if key in (choice.get("required") or ()):
-        return False
-    return not any(_takes_type(None, each) for each in variants(properties(choice)[key], root))
 
 
 # --- A call inside the arguments of a call: its own arguments are what was meant.
@@ -292,7 +270,6 @@ NOT_AN_OBJECT: Final = "not an object: "
 NOTHING: Final = "nothing"
 """How the model client hands on arguments that are JSON and no object, and no text at all."""
 
-
 AGAIN: Final = "give the call again, with less in it"
 
 
@@ -304,13 +281,16 @@ def repair_text(raw: str, tool: Tool, *, max_bytes: int) -> Repaired | Refused:
     be missing; for a tool with effects nothing else may be wrong with it.
     """
     if len(raw.encode(errors="replace")) > max_bytes:
-        reason = f"the arguments are larger than {max_bytes} bytes: {AGAIN}"
-        return Refused("too_large", reason)
+        return Refused("too_large", f"the arguments are larger than {max_bytes} bytes: {AGAIN}")
     text = raw.strip().removeprefix(NOT_AN_OBJECT)
     names = frozenset(key.lower() for key in properties(tool.parameters))
     try:
-        found = json_readings("" if text == NOTHING else text, names)
-        return _agreed([_fit(reading, tool) for reading in found])
+        readings = json_readings("" if text == NOTHING else text, names)
+        found = [_fit(reading, tool) for reading in readings]
+        fits = [each for each in found if isinstance(each, Repaired)]
+        if any(not same(each.args, fits[0].args) for each in fits[1:]):
+            raise Unreadable("they can be read in more than one way")
+        return fits[0] if fits else found[0]
     except CutOff as error:
         return Refused("cut_off", f"{error}: the call was cut off: {AGAIN}")
     except Unreadable as error:
@@ -385,9 +365,7 @@ def _fitting(args: dict[str, Any], tool: Tool) -> Repaired | Refused:
     except Unreadable as error:
         return Refused("invalid_args", misfit(args, schema, schema) or f"$: {error}")
     problem = misfit(grown.value, schema, schema)
-    if problem is not None:
-        return Refused("invalid_args", problem)
-    return Repaired(grown.value, grown.rungs)
+    return Refused("invalid_args", problem) if problem else Repaired(grown.value, grown.rungs)
 
 
 def _fit(reading: Reading, tool: Tool) -> Repaired | Refused:
@@ -405,15 +383,6 @@ def _fit(reading: Reading, tool: Tool) -> Repaired | Refused:
     if reading.rungs and strange and properties(schema) and not takes_any_key(schema):
         return Refused("invalid_args", f"$: {min(strange)!r:.60} is not an argument of {tool.name}")
     return Repaired(found.args, (*reading.rungs, *found.rungs))
-
-
-def _agreed(found: list[Repaired | Refused]) -> Repaired | Refused:
-    fits = [each for each in found if isinstance(each, Repaired)]
-    if not fits:
-        return found[0]
-    if any(not same(each.args, fits[0].args) for each in fits[1:]):
-        raise Unreadable("they can be read in more than one way")
-    return fits[0]
 
 
 def _too_deep(args: Mapping[str, Any]) -> bool:

@@ -25,10 +25,8 @@ MOST_CLOSERS: Final = 64
 def one_closer_less(text: str) -> list[Reading]:
     """Return the readings of a text with a bracket too many: any one may be it."""
     places = [t.start for t in tokens(text) if t.kind == "mark" and t.value in ("}", "]")]
-    if len(places) > MOST_CLOSERS:
-        raise Unreadable("there is a closing bracket too many")
     found: list[Reading] = []
-    for place in places:
+    for place in places if len(places) <= MOST_CLOSERS else ():
         shorter = text[:place] + text[place + 1 :]
         try:
             reading = read_value(shorter)
@@ -57,10 +55,8 @@ def read_without_commas(text: str) -> Reading:
     from json_repair import repair_json  # rarely needed
 
     given = _known(text)
-    written = " ".join(
-        str(each.value) if each.kind in ("mark", "word") else json.dumps(each.value)
-        for each in given
-    )
+    texts = (t.value if t.kind in ("mark", "word") else json.dumps(t.value) for t in given)
+    written = " ".join(map(str, texts))
     value = repair_json(written, return_objects=True)
     answer, at = json.dumps(value), 0
     for new in tokens(answer):
@@ -158,7 +154,14 @@ def json_readings(text: str, names: frozenset[str], *, encodings: int = ENCODING
     if text.startswith('{\\"') and ONLY_QUOTES_ESCAPED.fullmatch(text):
         text = f'"{text}"'
     if text[0] in "\"'":
-        found = json_readings(_decoded(text, encodings), names, encodings=encodings - 1)
+        reading = read_value(text)
+        if text[reading.end :].strip():
+            raise Unreadable("a string is followed by more")
+        if "single quotes" in reading.rungs and "\\" in text:
+            raise Unreadable("a backslash in single quotes can be read in two ways")
+        if not encodings or not isinstance(reading.value, str) or not reading.value.strip():
+            raise Unreadable("a JSON object is wanted")
+        found = json_readings(reading.value, names, encodings=encodings - 1)
         rungs = (*rungs, "doubled encoding")
     else:
         found = _objects(text, names)
@@ -180,17 +183,6 @@ def _with(rungs: tuple[str, ...], reading: Reading) -> Reading:
     return Reading(reading.value, reading.end, reading.unclosed, rungs)
 
 
-def _decoded(text: str, encodings: int) -> str:
-    reading = read_value(text)
-    if text[reading.end :].strip():
-        raise Unreadable("a string is followed by more")
-    if "single quotes" in reading.rungs and "\\" in text:
-        raise Unreadable("a backslash in single quotes can be read in two ways")
-    if not encodings or not isinstance(reading.value, str) or not reading.value.strip():
-        raise Unreadable("a JSON object is wanted")
-    return reading.value
-
-
 def _objects(text: str, names: frozenset[str]) -> list[Reading]:
     start = 0 if text[0] == "[" else text.find("{")
     if start < 0:
@@ -203,10 +195,16 @@ def _objects(text: str, names: frozenset[str]) -> list[Reading]:
         return [_lone(first)]
     if not start and rest in ("}", "]"):
         return [_with(("extra closing bracket",), _lone(each)) for each in one_closer_less(text)]
-    first, end = _repeated(text, first)
+    end = first.end
+    for _ in range(MOST_REPEATED):
+        if text[end:].lstrip()[:1] not in ("{", "["):
+            break
+        again = read_value(text, end)
+        if again.unclosed or not same(again.value, first.value):
+            raise Unreadable("there are two different objects")
+        first, end = _with(("repeated object",), first), again.end
     check_prose(text[:start], text[end:], names)
-    around = ("surrounding text",) if start or text[end:].strip() else ()
-    return [_with(around, _lone(first))]
+    return [_with(("surrounding text",) if start or text[end:].strip() else (), _lone(first))]
 
 
 def _first(text: str, start: int) -> Reading:
@@ -221,19 +219,6 @@ def _first(text: str, start: int) -> Reading:
             return read_without_commas(text)
         except Unreadable:
             raise error from None
-
-
-def _repeated(text: str, first: Reading) -> tuple[Reading, int]:
-    """Return the object and where the last repetition of it ends. Raises for another one."""
-    end = first.end
-    for _ in range(MOST_REPEATED):
-        if text[end:].lstrip()[:1] not in ("{", "["):
-            break
-        again = read_value(text, end)
-        if again.unclosed or not same(again.value, first.value):
-            raise Unreadable("there are two different objects")
-        first, end = _with(("repeated object",), first), again.end
-    return first, end
 
 
 def _lone(reading: Reading) -> Reading:
