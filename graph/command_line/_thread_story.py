@@ -33,7 +33,7 @@ from daruma.graph.command_line._questions import (
 )
 from daruma.graph.command_line._tables import render_age
 from daruma.graph.command_line._thread_view import Stop, ThreadView, savepoint_lines, thread_view
-from daruma.graph.storage import Postgres, aopen_postgres
+from daruma.graph.storage import Postgres
 from daruma.graph.timeline import (
     Moment,
     Timeline,
@@ -380,13 +380,12 @@ def _is_ours(path: Path) -> bool:
         return MADE_HERE.encode() in file.read(2000)
 
 
-async def page_of_thread(thread: str) -> str:
+async def page_of_thread(postgres: Postgres, thread: str) -> str:
     """Return the page of a thread.
 
     Raises :class:`~daruma.graph.command_line._options.ThreadRefused` where there is no such thread.
     """
-    async with aopen_postgres() as postgres:
-        snapshot = await read_snapshot(postgres.checkpointer, thread)
-        if snapshot is None:
-            raise await no_such(postgres, thread)
-        return (await read_timeline(postgres.checkpointer, snapshot)).page()
+    snapshot = await read_snapshot(postgres.checkpointer, thread)
+    if snapshot is None:
+        raise await no_such(postgres, thread)
+    return (await read_timeline(postgres.checkpointer, snapshot)).page()

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from daruma.graph.command_line._options import AsJson, ThreadName
+from daruma.graph.command_line._options import AsJson, ThreadName, in_storage, no_such, paper_of
 from daruma.graph.command_line._printable import one_line
 from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:
     from daruma.graph.command_line._output import Paper
-    from daruma.graph.command_line._tables import Table
-    from daruma.graph.command_line._thread_view import ThreadView
     from daruma.graph.command_line._undo import UndoTalk
     from daruma.graph.storage import OldThread, Pruned
     from daruma.state.allowances import Allowance
@@ -28,17 +26,9 @@ if TYPE_CHECKING:
 
 def threads() -> None:
     """List the threads, the one used last first."""
-    from rich.console import Console
-
-    from daruma.graph.command_line._output import Paper
     from daruma.graph.command_line._thread_list import list_threads
-    from daruma.graph.storage import aopen_postgres
 
-    async def look() -> "Table":
-        async with aopen_postgres() as postgres:
-            return await list_threads(postgres)
-
-    asyncio.run(look()).show(Paper(Console(highlight=False)))
+    in_storage(list_threads).show(paper_of())
 
 
 def inbox(
@@ -51,30 +41,22 @@ def inbox(
     tsv: Annotated[bool, typer.Option("--tsv", help="Tab-separated, on a terminal too.")] = False,
 ) -> None:
     """List what waits for a person, over all threads, with the command that answers."""
-    from rich.console import Console
-
-    from daruma.graph.command_line._output import Paper
     from daruma.graph.command_line._thread_list import list_questions
-    from daruma.graph.storage import aopen_postgres
     from daruma.state.interrupts import KINDS
 
     if kind not in (None, "tool", *KINDS):
         raise typer.BadParameter(f"{kind!r} is no kind: there are {', '.join(KINDS)} and tool")
     seconds = seconds_of(older)
 
-    async def look() -> "Table":
-        async with aopen_postgres() as postgres:
-            return await list_questions(postgres, kind, seconds)
-
-    asyncio.run(look()).show(Paper(Console(highlight=False)), as_json=json, as_tsv=tsv)
+    table = in_storage(lambda postgres: list_questions(postgres, kind, seconds))
+    table.show(paper_of(), as_json=json, as_tsv=tsv)
 
 
 def show(
     thread: ThreadName,
     *,
     follow: Annotated[
-        bool,
-        typer.Option("--follow", help="Tell what happens until it stops."),
+        bool, typer.Option("--follow", help="Tell what happens until it stops.")
     ] = False,
     tail: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Only the last N things that happened.")
@@ -90,19 +72,30 @@ def show(
     ] = None,
 ) -> None:
     """Show what happened on a thread, where it stands, and what it waits for."""
+    from daruma.graph.command_line._thread_story import follow as follow_thread
+    from daruma.graph.command_line._thread_story import (
+        page_of_thread,
+        print_end,
+        print_story,
+        write_page,
+    )
+
     if html or file:
-        _write_page(
-            thread, file, alone=html and not (follow or json or context or tail is not None)
-        )
+        if not html or follow or json or context or tail is not None:
+            raise typer.BadParameter("FILE goes with --html, and --html with no other option")
+        write_page(thread, file, in_storage(lambda postgres: page_of_thread(postgres, thread)))
         return
-    from rich.console import Console
-
-    from daruma.graph.command_line._output import Paper
     from daruma.graph.command_line._tables import context_table
-    from daruma.graph.command_line._thread_story import print_end, print_story
+    from daruma.graph.command_line._thread_view import thread_view
 
-    paper = Paper(Console(stderr=follow and json, highlight=False))
-    view = asyncio.run(_followed(thread, paper) if follow else _one(thread))
+    paper = paper_of(stderr=follow and json)
+    view = in_storage(
+        lambda postgres: (
+            follow_thread(postgres, thread, paper)
+            if follow
+            else thread_view(postgres, thread, whole=True)
+        )
+    )
     if context:
         result = view.stop.result if view.stop else None
         context_table(result.context_usage if result else None).show(paper, as_json=json)
@@ -114,35 +107,11 @@ def show(
         print_story(paper, view, tail)
 
 
-def _write_page(thread: str, file: str | None, *, alone: bool) -> None:
-    from daruma.graph.command_line._thread_story import page_of_thread, write_page
-
-    if not alone:
-        raise typer.BadParameter("FILE goes with --html, and --html with no other option")
-    write_page(thread, file, asyncio.run(page_of_thread(thread)))
-
-
 def graph() -> None:
     """Print the machine as a Mermaid flowchart."""
     from daruma.graph.machine import mermaid
 
     typer.echo(mermaid(), nl=False)
-
-
-async def _followed(thread: str, paper: "Paper") -> "ThreadView":
-    from daruma.graph.command_line._thread_story import follow
-    from daruma.graph.storage import aopen_postgres
-
-    async with aopen_postgres() as postgres:
-        return await follow(postgres, thread, paper)
-
-
-async def _one(thread: str) -> "ThreadView":
-    from daruma.graph.command_line._thread_view import thread_view
-    from daruma.graph.storage import aopen_postgres
-
-    async with aopen_postgres() as postgres:
-        return await thread_view(postgres, thread, whole=True)
 
 
 # --- ``daruma threads prune``: delete old threads with all that belongs to them.
@@ -183,12 +152,10 @@ def prune(  # each is an option of the command
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
 ) -> None:
     """Delete threads that nobody wrote on for long; never one that is being run."""
-    from rich.console import Console
-
-    from daruma.graph.command_line._output import Line, Paper
+    from daruma.graph.command_line._output import Line
     from daruma.graph.storage import open_postgres
 
-    paper, seconds = Paper(Console(highlight=False)), seconds_of(older_than)
+    paper, seconds = paper_of(), seconds_of(older_than)
     _refuse_unknown(status or ())
     with open_postgres() as postgres:
         old = postgres.old_threads(seconds, status=status, unfinished=unfinished)
@@ -361,29 +328,19 @@ def undo(  # each is an option of the command
     ] = False,
 ) -> None:
     """Put files back as they were before a thread's newest task, or at one of its savepoints."""
-    from rich.console import Console
-
-    from daruma.graph.command_line._output import Paper
+    from daruma.graph.command_line._thread_view import thread_view
     from daruma.graph.command_line._undo import UndoTalk
 
     if keep and overwrite:
         raise typer.BadParameter("give one of --keep and --overwrite")
-    paper = Paper(Console(stderr=json, highlight=False))
+    paper = paper_of(stderr=json)
     asks = not json and paper.terminal and sys.stdin is not None and sys.stdin.isatty()
     talk = UndoTalk(paper, yes=yes, json=json, read=input if asks else None)
     if names:
-        talk.tell(asyncio.run(_view(thread)))
+        talk.tell(in_storage(lambda postgres: thread_view(postgres, thread)))
         return
     conflicts: Conflicts = "keep" if keep else "overwrite" if overwrite else "refuse"
     raise typer.Exit(_put_back(thread, to, conflicts, talk))
-
-
-async def _view(thread: str) -> "ThreadView":
-    from daruma.graph.command_line._thread_view import thread_view
-    from daruma.graph.storage import aopen_postgres
-
-    async with aopen_postgres() as postgres:
-        return await thread_view(postgres, thread)
 
 
 def _put_back(thread: str, to: str | None, conflicts: "Conflicts", talk: "UndoTalk") -> int:
@@ -391,7 +348,6 @@ def _put_back(thread: str, to: str | None, conflicts: "Conflicts", talk: "UndoTa
     from langchain_core.runnables import RunnableConfig
 
     from daruma.graph.build import build_graph
-    from daruma.graph.command_line._options import no_such
     from daruma.graph.history import place_of
     from daruma.graph.storage import open_postgres, thread_held
     from daruma.graph.sync import run
