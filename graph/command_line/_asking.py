@@ -78,8 +78,6 @@ _ALWAYS: Final = {
 }
 _PATTERN: Final = "  Pattern, as 'pytest *' or 'amount=*' (empty: exactly this call): "
 _WHY_NOT: Final = "  Why not (may be empty): "
-
-
 _PLAN_CHOICES: Final = {
     "c": "[c]onfirm",
     "r": "[r]eject",

@@ -15,6 +15,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.store.base import BaseStore
 
 from daruma.graph.command_line._pitfalls import read_pitfalls
+from daruma.graph.command_line._printable import counted
 from daruma.graph.models import (
     AnsweringModel,
     Asker,
@@ -96,13 +97,8 @@ async def diagnose(*, online: bool = False) -> list[Finding]:
     kept, models = await _postgres(), await _models(online=online)
     servers = await _servers(online=online)
     own = (*servers, await _sandbox(), *_programs(), *_paths())
-    return [_python(), *_packages(), *kept, *models, *own]
-
-
-def _python() -> Finding:
-    text = f"{sys.version.split()[0]} ({sys.executable})"
-    fits = sys.version_info >= (3, 11)
-    return Finding("Python", "ok" if fits else "missing", text if fits else f"{text}: needs 3.11")
+    python = Finding("Python", "ok", f"{sys.version.split()[0]} ({sys.executable})")
+    return [python, *_packages(), *kept, *models, *own]
 
 
 def _packages() -> Iterator[Finding]:
@@ -118,8 +114,8 @@ async def _postgres() -> list[Finding]:
         async with aopen_postgres() as postgres:
             kind = "embedded" if postgres.embedded else "by DARUMA_POSTGRES_URL"
             items = await postgres.store.acount()
-            kept = f"{items} item{'' if items == 1 else 's'} kept"
-            text = f"{postgres.server_version}, {kind}, {postgres.display_url}, {kept}"
+            about = f"{postgres.server_version}, {kind}, {postgres.display_url}"
+            text = f"{about}, {counted(items, 'item')} kept"
             return [Finding("Postgres", "ok", text), *await _learning(postgres.store)]
     except StorageUnavailable as error:
         return [Finding("Postgres", "missing", str(error))]
@@ -242,9 +238,8 @@ def _paths() -> Iterator[Finding]:
     for place in unsearched_places(Path.cwd()):
         risk = "Daruma runs nothing from there, your shell does: take it out, or put it last"
         yield Finding("PATH", "note", f"{place!r} can be written by tasks. {risk}")
-    env, here = _environment(Path.cwd()), Path.cwd()
-    for shown in folders_shown_by_path(env):
-        if not shown.is_relative_to(here):
+    for shown in folders_shown_by_path(_environment(Path.cwd())):
+        if not shown.is_relative_to(Path.cwd()):
             why = "for PATH names it or its bin: put programs where nothing else lies"
             yield Finding("PATH", "note", f"commands can read {shown}, {why}")
 

@@ -22,6 +22,7 @@ from daruma.graph.command_line._options import (
     paper_of,
     values_of,
 )
+from daruma.graph.command_line._printable import counted
 from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:
@@ -135,8 +136,7 @@ def memory_table(memories: "Sequence[Remembered]", others: Sequence[str] = ()) -
 # --- ``daruma knowledge``: what documents are known, and taking them in and out.
 
 knowledge_app = typer.Typer(
-    name="knowledge",
-    help="Take documents in, that tasks can search; list, search and forget them.",
+    name="knowledge", help="Take documents in, that tasks can search; list, search and forget them."
 )
 
 Within = Annotated[
@@ -158,8 +158,8 @@ def take_in(
     from daruma.tools.knowledge import aingest
 
     done, note = _in_store(lambda store: aingest(store, paths, collection))
-    counted = f"{documents(done.changed)} taken in, {done.unchanged} known already"
-    lines = [Line("ok", counted, f"{done.passages} passages")]
+    said = f"{counted(done.changed, 'document')} taken in, {done.unchanged} known already"
+    lines = [Line("ok", said, f"{done.passages} passages")]
     lines += [Line("bad", each.source, each.reason) for each in done.skipped]
     _tell({**asdict(done), "note": note}, lines, json=json, note=note)
 
@@ -223,7 +223,7 @@ def take_out(
     count, _ = _in_store(drop)
     if not count:
         raise DarumaError(f"no document {source!r} is known: see `daruma knowledge list`")
-    _tell({"forgotten": count}, [Line("ok", f"{documents(count)} forgotten")], json=json)
+    _tell({"forgotten": count}, [Line("ok", f"{counted(count, 'document')} forgotten")], json=json)
 
 
 @knowledge_app.command()
@@ -247,11 +247,6 @@ def _in_store(work: "Callable[[PostgresStore], Awaitable[T]]") -> tuple[T, str]:
         return await work(store), store.note
 
     return in_storage(do)
-
-
-def documents(count: int) -> str:
-    """Count documents, in words."""
-    return f"{count} document" + ("" if count == 1 else "s")
 
 
 def _tell(value: object, lines: "Sequence[Line]", *, json: bool, note: str = "") -> None:

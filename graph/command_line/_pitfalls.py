@@ -20,6 +20,7 @@ from daruma.graph.command_line._options import (
     paper_of,
     values_of,
 )
+from daruma.graph.command_line._printable import counted, one_line
 
 if TYPE_CHECKING:
     from daruma.graph.command_line._output import Line, Mark
@@ -121,7 +122,7 @@ def forget(
         typer.echo(json_format.dumps([values_of(gone)]))
         return
     told = "an addition to a prompt was made of it, and stays: `Variants` of Python withdraws"
-    about = f"{gone.actor} · {_tasks(gone.tasks)}"
+    about = f"{gone.actor} · {counted(gone.tasks, 'task')}"
     lines = [Line("ok", f"forgotten: {gone.text}", about)]
     paper_of().put(*lines, *(Line("note", f"{told} {each}") for each in made))
 
@@ -228,14 +229,15 @@ def table_of(
 
 def _pitfall_lines(pitfall: "Pitfall", evidence: "Sequence[Evidence]") -> "Iterator[Line]":
     from daruma.graph.command_line._output import Line
-    from daruma.graph.command_line._printable import one_line
 
     yield Line("head", one_line(pitfall.text, 400), f"{pitfall.level} · {pitfall.id}")
     if pitfall.advice:
         yield Line("words", one_line(pitfall.advice, 400))
-    counts = f"seen in {_tasks(pitfall.tasks)}, {pitfall.clear} alike went well untold"
+    counts = f"seen in {counted(pitfall.tasks, 'task')}, {pitfall.clear} alike went well untold"
     fed = pitfall.avoided + pitfall.repeated + pitfall.in_vain
-    told_to = f"told to {_tasks(fed)} that were checked or failed, {pitfall.avoided} went well"
+    told_to = (
+        f"told to {counted(fed, 'task')} that were checked or failed, {pitfall.avoided} went well"
+    )
     shared = "shared" if pitfall.shared else "not shared"
     yield Line("note", f"{pitfall.kind} of {one_line(pitfall.actor, 100)}: {pitfall.signature}")
     yield Line("note", f"confidence {pitfall.confidence:.2f} by now: {counts}; {told_to}")
@@ -246,7 +248,3 @@ def _pitfall_lines(pitfall: "Pitfall", evidence: "Sequence[Evidence]") -> "Itera
     for each in evidence:
         mark, said = _HOW[each.how]
         yield Line(mark, f"{one_line(each.task, 200)} {said}", day_of(each.at))
-
-
-def _tasks(number: int) -> str:
-    return f"{number} task{'' if number == 1 else 's'}"

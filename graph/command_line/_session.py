@@ -148,8 +148,9 @@ class Session:
             # Reading needs no model: a thread tells its result where no key is set.
             graph = build_graph(settings=Settings(), persistence=postgres)
             snapshot = await graph.aget_state(self._config())
-            going = start(snapshot)
-            going = going or await self._replied(postgres, snapshot)
+            going, replies = start(snapshot), postgres.checkpointer.replies
+            if not going and await replies.find(self.thread, open_questions(snapshot)):
+                going = Go(None)  # with a reply that was accepted before its run was killed
             going = going or await self._answered(graph, settings, automatic)
             refuse_foreign_calls(self.thread, snapshot, going)
             if going:
@@ -219,12 +220,6 @@ class Session:
             self.reached, self.start = True, None
             watcher.begin(self.thread, kept.model or "")
             watcher.see(mode, part)
-
-    async def _replied(self, postgres: Postgres, snapshot: StateSnapshot) -> Go | None:
-        """Go on with a reply that was accepted before its run was killed."""
-        replies = postgres.checkpointer.replies
-        known = await replies.find(self.thread, open_questions(snapshot))
-        return Go(None) if known else None
 
     async def _answered(
         self, graph: Machine, settings: Settings, automatic: Callable[[Stop], Replies]
