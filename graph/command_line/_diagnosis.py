@@ -31,7 +31,6 @@ from daruma.state.errors import DarumaError, StorageUnavailable
 from daruma.state.failure import ModelFailed, Reason
 from daruma.state.settings import (
     LLM,
-    Evolution,
     ModelOptions,
     Requests,
     RoleOptions,
@@ -45,22 +44,6 @@ from daruma.tools.evolution import Pitfalls
 from daruma.tools.memory import owner_of
 from daruma.tools.sandbox import REMEDY, SandboxUnavailable, folders_shown_by_path, open_sandbox
 from daruma.tools.text import without_keys
-
-# --- Whether a folder's tasks are learned from, on one line.
-
-
-async def learning_text(store: BaseStore, given: Evolution) -> str:
-    """Say whether learning is on, and how many pitfalls the current folder has."""
-    if not given.enabled:
-        return "off, by evolution.enabled"
-    owner = await asyncio.to_thread(owner_of, given.namespace, ".")
-    found = await read_pitfalls(Pitfalls(store, owner), given)
-    high = sum(each.level == "high" for each in found)
-    how = "observing, by evolution.observe_only" if given.observe_only else "on"
-    return f"{how}; pitfalls of this folder: {len(found)}, of which high: {high}"
-
-
-# --- What ``daruma doctor`` looks at. Keys are looked for, never shown.
 
 State = Literal["ok", "note", "missing"]
 
@@ -122,12 +105,19 @@ async def _postgres() -> list[Finding]:
 
 
 async def _learning(store: BaseStore) -> list[Finding]:
+    """Say whether learning is on, and how many pitfalls the current folder has."""
     try:
         given = Settings.load().evolution
     except SettingsError:  # said with the settings
         return []
-    state: State = "ok" if given.enabled else "note"
-    return [Finding("learning", state, await learning_text(store, given))]
+    if not given.enabled:
+        return [Finding("learning", "note", "off, by evolution.enabled")]
+    owner = await asyncio.to_thread(owner_of, given.namespace, ".")
+    found = await read_pitfalls(Pitfalls(store, owner), given)
+    high = sum(each.level == "high" for each in found)
+    how = "observing, by evolution.observe_only" if given.observe_only else "on"
+    text = f"{how}; pitfalls of this folder: {len(found)}, of which high: {high}"
+    return [Finding("learning", "ok", text)]
 
 
 async def _models(*, online: bool) -> list[Finding]:

@@ -63,10 +63,8 @@ _SHOWN = 6
 
 def change_lines(args: Mapping[str, Any]) -> list[Line]:
     """Return what an edit takes away and what it puts there, by their beginnings."""
-    gone, new = args.get("old_str"), args.get("new_str")
-    minus = [Line("minus", beginning(gone, _SHOWN))] if isinstance(gone, str) else []
-    plus = [Line("plus", beginning(new, _SHOWN))] if isinstance(new, str) else []
-    return minus + plus
+    texts: dict[Mark, Any] = {"minus": args.get("old_str"), "plus": args.get("new_str")}
+    return [Line(k, beginning(text, _SHOWN)) for k, text in texts.items() if isinstance(text, str)]
 
 
 # --- What is told of a call that an earlier run made, or was killed in the middle of.

@@ -91,16 +91,6 @@ async def checks_ahead(snapshot: StateSnapshot, settings: Settings) -> tuple[str
 # --- Where a thread stands when nothing is running.
 
 
-def questions_of(snapshot: StateSnapshot) -> tuple[Interrupt, ...]:
-    """Return what is open. A tool's own question, of any form, is shown, and answered in Python."""
-    return tuple(
-        each
-        if is_question(each.value)
-        else Interrupt(value={"type": "tool_question", "question": repr(each.value)}, id=each.id)
-        for each in snapshot.interrupts
-    )
-
-
 @dataclass(frozen=True)
 class Stop:
     """Where a thread stands when nothing is running: at its result, or at open questions.
@@ -117,10 +107,20 @@ class Stop:
 
     @classmethod
     def at(cls, thread: str, snapshot: StateSnapshot) -> Self:
-        """Read it off a thread's state."""
+        """Read it off a thread's state.
+
+        A tool's own question, of any form, is shown, and answered in Python.
+        """
         values = snapshot.values
-        kept = tuple(values.get("savepoints", ()))
-        return cls(thread, values.get("result"), questions_of(snapshot), kept)
+        questions = tuple(
+            each
+            if is_question(each.value)
+            else Interrupt(
+                value={"type": "tool_question", "question": repr(each.value)}, id=each.id
+            )
+            for each in snapshot.interrupts
+        )
+        return cls(thread, values.get("result"), questions, tuple(values.get("savepoints", ())))
 
 
 # --- What the tasks and phases were called that savepoints were taken for.

@@ -5,6 +5,7 @@ import json as json_format
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -72,39 +73,29 @@ def show(
     ] = None,
 ) -> None:
     """Show what happened on a thread, where it stands, and what it waits for."""
-    from daruma.graph.command_line._thread_story import follow as follow_thread
-    from daruma.graph.command_line._thread_story import (
-        page_of_thread,
-        print_end,
-        print_story,
-        write_page,
-    )
+    from daruma.graph.command_line import _thread_story as story
+    from daruma.graph.command_line._tables import context_table
+    from daruma.graph.command_line._thread_view import thread_view
 
     if html or file:
         if not html or follow or json or context or tail is not None:
             raise typer.BadParameter("FILE goes with --html, and --html with no other option")
-        write_page(thread, file, in_storage(lambda postgres: page_of_thread(postgres, thread)))
+        page = in_storage(lambda postgres: story.page_of_thread(postgres, thread))
+        story.write_page(thread, file, page)
         return
-    from daruma.graph.command_line._tables import context_table
-    from daruma.graph.command_line._thread_view import thread_view
 
     paper = paper_of(stderr=follow and json)
-    view = in_storage(
-        lambda postgres: (
-            follow_thread(postgres, thread, paper)
-            if follow
-            else thread_view(postgres, thread, whole=True)
-        )
-    )
+    read = partial(story.follow, paper=paper) if follow else partial(thread_view, whole=True)
+    view = in_storage(lambda postgres: read(postgres, thread))
     if context:
         result = view.stop.result if view.stop else None
         context_table(result.context_usage if result else None).show(paper, as_json=json)
     elif json:
         typer.echo(json_format.dumps(view.to_dict()))
     elif follow:
-        print_end(paper, view)
+        story.print_end(paper, view)
     else:
-        print_story(paper, view, tail)
+        story.print_story(paper, view, tail)
 
 
 def graph() -> None:
@@ -199,10 +190,8 @@ def _tell(paper: "Paper", old: "Sequence[OldThread]") -> None:
     for each in old:
         tail = f"{each.standing}, last written {each.updated_at:%Y-%m-%d}, {size_of(each.size)}"
         paper.put(Line("line", one_line(each.thread_id, 100), tail))
-    if old:
-        paper.put(Line("note", f"{len(old)} threads, {size_of(sum(each.size for each in old))}"))
-    else:
-        paper.put(Line("note", "no thread is that old and may go"))
+    total = f"{len(old)} threads, {size_of(sum(each.size for each in old))}"
+    paper.put(Line("note", total if old else "no thread is that old and may go"))
 
 
 def _wanted(paper: "Paper", number: int, *, keep_history: bool) -> bool:

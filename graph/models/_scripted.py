@@ -22,7 +22,6 @@ from daruma.graph.models._faults import ScriptedFault, ScriptExhausted, ScriptMi
 from daruma.graph.models._script import (
     DEFAULT_ROLE,
     Script,
-    Turn,
     chunks_of,
     lacking,
     message_of,
@@ -221,24 +220,6 @@ class ScriptedChatModel(AnsweringModel):
         metadata: Mapping[str, Any],
         tools: Sequence[Mapping[str, Any]],
     ) -> AIMessage:
-        turn, role, number = self._turn(messages, metadata, tools)
-
-        def play() -> AIMessage:
-            if turn.raise_ is not None:
-                raise ScriptedFault(turn.raise_, turn.status)
-            return message_of(turn, role=role, number=number, asked=messages)
-
-        if turn.wait:
-            raise Late(turn.wait, play)
-        return play()
-
-    def _turn(
-        self,
-        messages: Sequence[BaseMessage],
-        metadata: Mapping[str, Any],
-        tools: Sequence[Mapping[str, Any]],
-    ) -> tuple[Turn, str, int]:
-        """Return the turn that a request is answered with, its role and its number."""
         role, number = self._place(metadata)
         turns = self._turns.get(role, ())
         if not 0 <= number < len(turns):
@@ -249,7 +230,15 @@ class ScriptedChatModel(AnsweringModel):
         turn = turns[number].at(metadata.get(ATTEMPT_KEY, 1))
         if lack := lacking(turn, messages, tools):
             raise ScriptMismatch(f"{self.model_name}: {role}[{number}] {lack}; {tail(messages)}")
-        return turn, role, number
+
+        def play() -> AIMessage:
+            if turn.raise_ is not None:
+                raise ScriptedFault(turn.raise_, turn.status)
+            return message_of(turn, role=role, number=number, asked=messages)
+
+        if turn.wait:
+            raise Late(turn.wait, play)
+        return play()
 
     def _place(self, metadata: Mapping[str, Any]) -> tuple[str, int]:
         role, number = metadata.get(ROLE_KEY, DEFAULT_ROLE), metadata.get(CALL_KEY)
