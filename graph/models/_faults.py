@@ -189,8 +189,8 @@ def _failure_of(error: Exception, status: int | None, now: float) -> ProviderFai
     if status is None and body is None and not _is_overflow(error):
         # It never came to an answer of the provider.
         reason: Reason = "connection" if _is_lost(error) else "unknown"
-        reason, wait = "timeout" if _is_timeout(error) else reason, retry_after(headers, now=now)
-        return ProviderFailure(reason, _one_line(error), wait=wait)
+        reason = "timeout" if _is_timeout(error) else reason
+        return ProviderFailure(reason, _one_line(error), wait=retry_after(headers, now=now))
     failure = read_failure(status, headers, _attributes(error) if body is None else body, now=now)
     if _is_overflow(error) and failure.reason != "too_large":
         return replace(failure, reason="too_large")
@@ -291,12 +291,11 @@ def _status(error: BaseException) -> int | None:
     response = getattr(error, "response", None)
     places = ((error, "status_code"), (response, "status_code"), (error, "status"), (error, "code"))
     for owner, name in places:
-        value = getattr(owner, name, None)
-        number = re.fullmatch(
-            "0*([1-5][0-9]{2})", str(value) if isinstance(value, int | str) else ""
-        )
-        if number:
-            return int(number[1])
+        value: Any = getattr(owner, name, None)
+        digits = isinstance(value, str) and value.isascii() and value.isdigit()
+        number = int(value) if isinstance(value, int) or digits else 0
+        if 100 <= number < 600:
+            return number
     # In the midst of a stream there is no status, but the type tells as much.
     return 400 if getattr(error, "type", None) == "invalid_request_error" else None
 
