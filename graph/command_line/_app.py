@@ -36,17 +36,8 @@ from daruma.graph.command_line._run import (
     worker,
 )
 from daruma.graph.command_line._settings import agreed, doctor, settings, trust
-from daruma.graph.command_line._threads import (
-    approvals_app,
-    graph,
-    inbox,
-    show,
-    threads_app,
-    undo,
-)
+from daruma.graph.command_line._threads import approvals_app, graph, inbox, show, threads_app, undo
 from daruma.state.errors import DarumaError
-
-# --- The ``daruma`` command. Its modules import the machine when they need it: ``--help`` is quick.
 
 app = typer.Typer(
     name="daruma",
@@ -74,11 +65,8 @@ for command in (
     acp,
 ):
     app.command(cls=BareDecisions if command is answer else None)(command)
-app.add_typer(threads_app)
-app.add_typer(approvals_app)
-app.add_typer(memory_app)
-app.add_typer(pitfalls_app)
-app.add_typer(knowledge_app)
+for commands in (threads_app, approvals_app, memory_app, pitfalls_app, knowledge_app):
+    app.add_typer(commands)
 
 
 @app.callback(invoke_without_command=True)
@@ -94,13 +82,6 @@ def daruma(
         typer.echo(f"daruma {installed('daruma-agent')}")
     elif context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-def refuse_bytes(args: Sequence[str]) -> None:
-    """Refuse what is no text: it could neither be stored nor looked for. Raises DarumaError."""
-    for each in args:
-        if any("\ud800" <= character <= "\udfff" for character in each):
-            raise DarumaError(f"{each!r} is no text in this terminal's encoding: type it anew")
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -122,8 +103,10 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def _exit_code(args: Sequence[str] | None) -> int:
     try:
-        typed = sys.argv[1:] if args is None else args
-        refuse_bytes(typed)
+        for each in sys.argv[1:] if args is None else args:
+            if any("\ud800" <= character <= "\udfff" for character in each):
+                # It could neither be stored nor looked for.
+                raise DarumaError(f"{each!r} is no text in this terminal's encoding: type it anew")
         return _run(args)
     except typer.Abort:
         return 130

@@ -1,6 +1,6 @@
 """Asking a person on the terminal, while nothing is running."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -65,8 +65,6 @@ def yes_to(questions: Collection[Interrupt]) -> dict[str, Any]:
     return replies
 
 
-# --- Asking about one call: everything is shown, and it can be changed before it is let run.
-
 _CALL_CHOICES: Final = {
     "a": "[a]pprove",
     "d": "[d]eny",
@@ -79,21 +77,68 @@ _ALWAYS: Final = {
     "w": ("workspace", "always in this [w]orkspace"),
 }
 _PATTERN: Final = "  Pattern, as 'pytest *' or 'amount=*' (empty: exactly this call): "
+_WHY_NOT: Final = "  Why not (may be empty): "
+_PLAN_CHOICES: Final = {
+    "c": "[c]onfirm",
+    "r": "[r]eject",
+    "e": "[e]dit",
+    "s": "[s]how whole",
+    "l": "[l]ater",
+}
 
 
-@dataclass
-class ApprovalTalk:
-    """How calls are decided."""
+# --- Asking a person on the terminal, while nothing is running and no connection is open.
+
+
+def ask(
+    stop: Stop, paper: Paper, *, known: bool, read: Read = input, edit: Edit = edited
+) -> dict[str, Any]:
+    """Ask all open questions and return the replies by interrupt id; none for "later".
+
+    A ``known`` plan stands right above the question. The end of the input means "later".
+    """
+    asking = _Asking(paper, read, edit, stop.checks)
+    try:
+        return {each.id: asking.about(each.value, known=known) for each in stop.questions}
+    except (Later, EOFError):
+        decisions = [len(each.value.get("approvals") or (None,)) for each in stop.questions]
+        if sum(decisions) > 1:
+            paper.put(Line("note", "nothing was answered: all of it stays open"))
+        return {}
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """How things are decided. ``checks`` are the commands that judge the work at its end.
+
+    Each method raises :class:`~daruma.graph.command_line._output.Later`.
+    """
 
     paper: Paper
     read: Read
     edit: Edit
+    checks: Sequence[str]
 
-    def decide(self, approval: Mapping[str, Any], which: str = "") -> dict[str, Any]:
+    def about(self, value: Mapping[str, Any], *, known: bool) -> dict[str, Any]:
+        if value["type"] == "approval_request":
+            asked, of = enumerate(value["approvals"], 1), len(value["approvals"])
+            decided = [self._call(each, f"{n} of {of}" if of > 1 else "") for n, each in asked]
+            return {"decisions": decided}
+        if value["type"] == "spec_review_request":
+            return self._plan(value, known=known)
+        self.paper.put(*question_lines(value, known=known))
+        if value["type"] == "question":
+            return {"answer": _answer(options_of(value), self.read, value.get("amounts") or ())}
+        if value["type"] == "recovery_request":
+            return _recover(self.read)
+        raise Later
+
+    # --- One call: everything is shown, and it can be changed before it is let run.
+
+    def _call(self, approval: Mapping[str, Any], which: str) -> dict[str, Any]:
         """Return the decision on one call; ``which`` is its place, as in "3 of 5".
 
-        What is agreed to is what was shown last. Raises
-        :class:`~daruma.graph.command_line._output.Later`.
+        What is agreed to is what was shown last.
         """
         shown = approval
         self._show(shown, which)
@@ -102,18 +147,27 @@ class ApprovalTalk:
             always = {key: text for key, (scope, text) in _ALWAYS.items() if scope in scopes}
             said = choice({**_CALL_CHOICES, **always}, self.read)
             if said == "a":
-                return _agreed(approval, shown)
+                changed = shown["args"] != approval["args"]
+                args = shown["args"] if changed else None
+                return decision_on(approval, "edit" if changed else "approve", args=args)
             if said in _ALWAYS:
                 return self._always(approval, _ALWAYS[said][0])
             if said == "d":
-                return decision_on(
-                    approval, "deny", self.read("  Why not (may be empty): ").strip()
-                )
+                return decision_on(approval, "deny", self.read(_WHY_NOT).strip())
             if said == "s":
                 self.paper.put(*shown_approval(shown))
-            elif (args := self._edited(shown)) is not None:
-                shown = edited_approval(approval, args)
+            elif (args := self._edited(shown["args"], from_yaml)) is not None:
+                command = {"command": str(args.get("command", ""))}
+                shown = {
+                    **approval,
+                    **(command if approval.get("command") else {}),
+                    "args": args,
+                    "warnings": (),
+                }
                 self._show(shown, "as you changed it")
+
+    def _show(self, approval: Mapping[str, Any], which: str) -> None:
+        self.paper.put(Line("head", "May this run?", which), *cut(shown_approval(approval)))
 
     def _always(self, approval: Mapping[str, Any], scope: str) -> dict[str, Any]:
         """Return a yes to calls to come, once it is said what it covers."""
@@ -128,138 +182,39 @@ class ApprovalTalk:
                 self.paper.put(Line("note", f"from now on nobody is asked about {given.text}"))
                 return decision_on(approval, "approve", always=scope, pattern=pattern)
 
-    def _show(self, approval: Mapping[str, Any], which: str) -> None:
-        self.paper.put(Line("head", "May this run?", which), *cut(shown_approval(approval)))
-
-    def _edited(self, shown: Mapping[str, Any]) -> dict[str, Any] | None:
-        return edited_until(to_yaml(shown["args"]), from_yaml, self.edit, self.paper, self.read)
-
-
-def edited_approval(approval: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an approval as it is with other arguments."""
-    command = {"command": str(args.get("command", ""))} if approval.get("command") else {}
-    return {**approval, **command, "args": dict(args), "warnings": ()}
-
-
-def _agreed(approval: Mapping[str, Any], shown: Mapping[str, Any]) -> dict[str, Any]:
-    if shown["args"] == approval["args"]:
-        return decision_on(approval, "approve")
-    return decision_on(approval, "edit", args=shown["args"])
-
-
-# --- Asking about a plan: it is shown with all that it brings along, and can be changed.
-
-_PLAN_CHOICES: Final = {
-    "c": "[c]onfirm",
-    "r": "[r]eject",
-    "e": "[e]dit",
-    "s": "[s]how whole",
-    "l": "[l]ater",
-}
-
-
-@dataclass
-class PlanTalk:
-    """How a plan is decided. ``checks`` are the commands that judge the work at its end."""
-
-    paper: Paper
-    read: Read
-    edit: Edit
-    checks: Sequence[str] = ()
-
-    def decide(self, value: Mapping[str, Any], *, known: bool) -> dict[str, Any]:
-        """Return the reply to a review. A ``known`` plan stands right above the question.
-
-        Raises :class:`~daruma.graph.command_line._output.Later`.
-        """
-        own: dict[str, Any] | None = None
-        parked = "parked: it waits, without a deadline" if value.get("parked") else ""
-        self.paper.put(Line("head", "Is this plan right?", parked))
-        self.paper.put(*review_lines(value, self.checks, known=known))
-        while True:
-            said = choice(_PLAN_CHOICES, self.read)
-            if said == "c":
-                return {"decision": "edit", "plan": own} if own else {"decision": "confirm"}
-            if said == "r":
-                return {"decision": "reject", "feedback": words(_FEEDBACK, self.read)}
-            if said == "s":
-                self.paper.put(*review_lines({**value, **(own or {})}, self.checks))
-            elif changed := self._edited(value, own):
-                own = changed
-                self.paper.put(Line("head", "Is this plan right?", "as you changed it"))
-                self.paper.put(*review_lines({**value, **own}, self.checks))
-
     def _edited(
-        self, value: Mapping[str, Any], own: Mapping[str, Any] | None
+        self, value: object, check: Callable[[str], dict[str, Any]]
     ) -> dict[str, Any] | None:
+        return edited_until(to_yaml(value), check, self.edit, self.paper, self.read)
+
+    # --- A plan: it is shown with all that it brings along, and can be changed.
+
+    def _plan(self, value: Mapping[str, Any], *, known: bool) -> dict[str, Any]:
+        """Return the reply to a review. A ``known`` plan stands right above the question."""
+
         def check(text: str) -> dict[str, Any]:
             plan = from_yaml(text)
             read_reply(value, {"decision": "edit", "plan": plan})
             return plan
 
-        text = plan_text({**value, **(own or {})})
-        return edited_until(text, check, self.edit, self.paper, self.read)
-
-
-_FEEDBACK: Final = "What should change (empty: later)"
-
-
-def plan_text(value: Mapping[str, Any]) -> str:
-    """Return a plan as YAML, with what of it can be changed."""
-    phases = [{k: v for k, v in phase.items() if k in FIELDS} for phase in value["phases"]]
-    return to_yaml({"goal": value["goal"], "phases": phases})
-
-
-# --- Asking a person on the terminal, while nothing is running and no connection is open.
-
-
-def ask(
-    stop: Stop, paper: Paper, *, known: bool, read: Read = input, edit: Edit = edited
-) -> dict[str, Any]:
-    """Ask all open questions and return the replies by interrupt id; none for "later".
-
-    A ``known`` plan stands right above the question. The end of the input means "later".
-    """
-    asking = _Asking(paper, read, edit, stop.checks, known)
-    try:
-        return {question.id: asking.about(question.value) for question in stop.questions}
-    except (Later, EOFError):
-        if sum(map(_decisions, stop.questions)) > 1:
-            paper.put(Line("note", "nothing was answered: all of it stays open"))
-        return {}
-
-
-@dataclass(frozen=True)
-class _Asking:
-    paper: Paper
-    read: Read
-    edit: Edit
-    checks: Sequence[str] = ()
-    known: bool = False
-
-    def about(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        if value["type"] == "approval_request":
-            return {"decisions": self._decisions(value["approvals"])}
-        if value["type"] == "spec_review_request":
-            talk = PlanTalk(self.paper, self.read, self.edit, self.checks)
-            return talk.decide(value, known=self.known)
-        self.paper.put(*question_lines(value, known=self.known))
-        if value["type"] == "question":
-            return {"answer": _answer(options_of(value), self.read, value.get("amounts") or ())}
-        if value["type"] == "recovery_request":
-            return _recover(self.read)
-        raise Later
-
-    def _decisions(self, approvals: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        talk, of = ApprovalTalk(self.paper, self.read, self.edit), len(approvals)
-        return [
-            talk.decide(each, f"{number} of {of}" if of > 1 else "")
-            for number, each in enumerate(approvals, 1)
-        ]
-
-
-def _decisions(question: Any) -> int:
-    return len(question.value.get("approvals") or (None,))
+        own: dict[str, Any] = {}
+        self.paper.put(*question_lines(value, known=known, checks=self.checks))
+        while True:
+            said = choice(_PLAN_CHOICES, self.read)
+            shown = {**value, **own}
+            if said == "c":
+                return {"decision": "edit", "plan": own} if own else {"decision": "confirm"}
+            if said == "r":
+                feedback = words("What should change (empty: later)", self.read)
+                return {"decision": "reject", "feedback": feedback}
+            if said == "s":
+                self.paper.put(*review_lines(shown, self.checks))
+                continue
+            phases = [{k: v for k, v in each.items() if k in FIELDS} for each in shown["phases"]]
+            if changed := self._edited({"goal": shown["goal"], "phases": phases}, check):
+                own = changed
+                self.paper.put(Line("head", "Is this plan right?", "as you changed it"))
+                self.paper.put(*review_lines({**value, **own}, self.checks))
 
 
 def _recover(read: Read) -> dict[str, Any]:
@@ -269,7 +224,7 @@ def _recover(read: Read) -> dict[str, Any]:
         return {"decision": "instruct", "text": words("What to do instead (empty: later)", read)}
     if said == "a":
         return {"decision": "approve"}
-    return {"decision": "deny", "reason": read("  Why not (may be empty): ").strip()}
+    return {"decision": "deny", "reason": read(_WHY_NOT).strip()}
 
 
 def _answer(options: Sequence[str], read: Read, amounts: Sequence[str] = ()) -> str:

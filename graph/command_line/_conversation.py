@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import typer
 from langgraph.types import Command
@@ -14,9 +13,8 @@ from daruma.graph.command_line._asking import ask, yes_to
 from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._printable import resume_command
 from daruma.graph.command_line._progress import Progress
-from daruma.graph.command_line._questions import how_to_answer, question_lines
 from daruma.graph.command_line._session import Go, Replies, Session, Start, Submitting
-from daruma.graph.command_line._thread_story import print_summary
+from daruma.graph.command_line._thread_story import print_questions, print_summary
 from daruma.graph.command_line._thread_view import Stop
 from daruma.graph.sync import Cancelled, run_interruptible
 from daruma.state.result import TaskResult
@@ -83,12 +81,12 @@ class Conversation:
 
     def _until_waiting(self, session: Session, start: Start) -> Stop:
         progress = self.progress()
+        automatic = self.automatic or (lambda stop: yes_to(stop.questions) if self.yes else {})
         session.person = self.asks and self.automatic is None
         while True:
             with progress:
-                stop = run_interruptible(
-                    progress.over(session.advance(start, progress, self._by_itself, self._end))
-                )
+                advance = session.advance(start, progress, automatic, self._end)
+                stop = run_interruptible(progress.over(advance))
             self._plan_known |= progress.plan_shown
             replies = self._ask(stop)
             if not replies:
@@ -101,29 +99,23 @@ class Conversation:
             self._ended = stop
             self._tell(stop)
 
-    def _by_itself(self, stop: Stop) -> Replies:
-        if self.automatic:
-            return self.automatic(stop)
-        return yes_to(stop.questions) if self.yes else {}
-
     def _ask(self, stop: Stop) -> Replies:
         self._asked = self.asks
-        if self._asked and stop.questions:
-            self._sum_up(stop)  # of a thread that is parked or held
         if not self._asked:
             return {}
+        if stop.questions:
+            self._sum_up(stop)  # of a thread that is parked or held
         return ask(stop, self.paper, known=self._plan_known)
 
     def _tell(self, stop: Stop) -> None:
         if self.json:
-            typer.echo(json.dumps(as_json(stop)))
+            asked = [{"id": each.id, "value": each.value} for each in stop.questions]
+            waiting = {"interrupts": asked} if asked or not stop.result else {}
+            ended = stop.result.to_dict() if stop.result else {}
+            typer.echo(json.dumps({"thread": stop.thread, **ended, **waiting}))
         self._sum_up(stop)
         if stop.questions:
-            for each in () if self._asked else stop.questions:
-                known, checks = self._plan_known, stop.checks
-                self.paper.put(*question_lines(each.value, known=known, checks=checks))
-            commands = how_to_answer(stop.thread, stop.questions)
-            self.paper.put(Line("head", "Answer with"), *(Line("line", text) for text in commands))
+            print_questions(self.paper, stop, known=self._plan_known, asked=self._asked)
         elif not stop.result:
             self.paper.put(Line("bad", f"unfinished: go on with {resume_command(stop.thread)}"))
 
@@ -136,13 +128,6 @@ class Conversation:
         """Say that a run was cancelled, and how to go on with it."""
         again = f"go on with {resume_command(session.thread)}"
         self.paper.put(Line("head", "Cancelled", again if session.reached else "nothing had begun"))
-
-
-def as_json(stop: Stop) -> dict[str, Any]:
-    """Return where a thread stands as JSON-able values."""
-    questions = [{"id": each.id, "value": each.value} for each in stop.questions]
-    waiting = {"interrupts": questions} if questions or not stop.result else {}
-    return {"thread": stop.thread, **(stop.result.to_dict() if stop.result else {}), **waiting}
 
 
 def _going(replies: Replies) -> Start:

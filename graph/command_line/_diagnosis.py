@@ -15,6 +15,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.store.base import BaseStore
 
 from daruma.graph.command_line._pitfalls import read_pitfalls
+from daruma.graph.command_line._printable import counted
 from daruma.graph.models import (
     AnsweringModel,
     Asker,
@@ -30,7 +31,6 @@ from daruma.state.errors import DarumaError, StorageUnavailable
 from daruma.state.failure import ModelFailed, Reason
 from daruma.state.settings import (
     LLM,
-    Evolution,
     ModelOptions,
     Requests,
     RoleOptions,
@@ -44,22 +44,6 @@ from daruma.tools.evolution import Pitfalls
 from daruma.tools.memory import owner_of
 from daruma.tools.sandbox import REMEDY, SandboxUnavailable, folders_shown_by_path, open_sandbox
 from daruma.tools.text import without_keys
-
-# --- Whether a folder's tasks are learned from, on one line.
-
-
-async def learning_text(store: BaseStore, given: Evolution) -> str:
-    """Say whether learning is on, and how many pitfalls the current folder has."""
-    if not given.enabled:
-        return "off, by evolution.enabled"
-    owner = await asyncio.to_thread(owner_of, given.namespace, ".")
-    found = await read_pitfalls(Pitfalls(store, owner), given)
-    high = sum(each.level == "high" for each in found)
-    how = "observing, by evolution.observe_only" if given.observe_only else "on"
-    return f"{how}; pitfalls of this folder: {len(found)}, of which high: {high}"
-
-
-# --- What ``daruma doctor`` looks at. Keys are looked for, never shown.
 
 State = Literal["ok", "note", "missing"]
 
@@ -96,13 +80,8 @@ async def diagnose(*, online: bool = False) -> list[Finding]:
     kept, models = await _postgres(), await _models(online=online)
     servers = await _servers(online=online)
     own = (*servers, await _sandbox(), *_programs(), *_paths())
-    return [_python(), *_packages(), *kept, *models, *own]
-
-
-def _python() -> Finding:
-    text = f"{sys.version.split()[0]} ({sys.executable})"
-    fits = sys.version_info >= (3, 11)
-    return Finding("Python", "ok" if fits else "missing", text if fits else f"{text}: needs 3.11")
+    python = Finding("Python", "ok", f"{sys.version.split()[0]} ({sys.executable})")
+    return [python, *_packages(), *kept, *models, *own]
 
 
 def _packages() -> Iterator[Finding]:
@@ -118,20 +97,27 @@ async def _postgres() -> list[Finding]:
         async with aopen_postgres() as postgres:
             kind = "embedded" if postgres.embedded else "by DARUMA_POSTGRES_URL"
             items = await postgres.store.acount()
-            kept = f"{items} item{'' if items == 1 else 's'} kept"
-            text = f"{postgres.server_version}, {kind}, {postgres.display_url}, {kept}"
+            about = f"{postgres.server_version}, {kind}, {postgres.display_url}"
+            text = f"{about}, {counted(items, 'item')} kept"
             return [Finding("Postgres", "ok", text), *await _learning(postgres.store)]
     except StorageUnavailable as error:
         return [Finding("Postgres", "missing", str(error))]
 
 
 async def _learning(store: BaseStore) -> list[Finding]:
+    """Say whether learning is on, and how many pitfalls the current folder has."""
     try:
         given = Settings.load().evolution
     except SettingsError:  # said with the settings
         return []
-    state: State = "ok" if given.enabled else "note"
-    return [Finding("learning", state, await learning_text(store, given))]
+    if not given.enabled:
+        return [Finding("learning", "note", "off, by evolution.enabled")]
+    owner = await asyncio.to_thread(owner_of, given.namespace, ".")
+    found = await read_pitfalls(Pitfalls(store, owner), given)
+    high = sum(each.level == "high" for each in found)
+    how = "observing, by evolution.observe_only" if given.observe_only else "on"
+    text = f"{how}; pitfalls of this folder: {len(found)}, of which high: {high}"
+    return [Finding("learning", "ok", text)]
 
 
 async def _models(*, online: bool) -> list[Finding]:
@@ -242,9 +228,8 @@ def _paths() -> Iterator[Finding]:
     for place in unsearched_places(Path.cwd()):
         risk = "Daruma runs nothing from there, your shell does: take it out, or put it last"
         yield Finding("PATH", "note", f"{place!r} can be written by tasks. {risk}")
-    env, here = _environment(Path.cwd()), Path.cwd()
-    for shown in folders_shown_by_path(env):
-        if not shown.is_relative_to(here):
+    for shown in folders_shown_by_path(_environment(Path.cwd())):
+        if not shown.is_relative_to(Path.cwd()):
             why = "for PATH names it or its bin: put programs where nothing else lies"
             yield Finding("PATH", "note", f"commands can read {shown}, {why}")
 

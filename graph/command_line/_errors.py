@@ -2,7 +2,7 @@
 
 import tempfile
 import traceback
-from typing import Any, Final
+from typing import Final
 
 import typer
 
@@ -34,26 +34,23 @@ def complaint(error: Exception) -> str | None:
 
     if isinstance(error, Error):
         reason = " ".join(str(error).split())
-        if isinstance(error, InsufficientPrivilege):
-            return (
-                f"the database refused it ({reason}): its role has to be granted reading and "
-                "writing of all tables there, or let DARUMA_POSTGRES_URL name another role"
-            )
-        return f"the database was lost ({reason}): when it is back, `daruma resume THREAD` goes on"
+        lost = f"the database was lost ({reason}): when it is back, `daruma resume THREAD` goes on"
+        refused = (
+            f"the database refused it ({reason}): its role has to be granted reading and "
+            "writing of all tables there, or let DARUMA_POSTGRES_URL name another role"
+        )
+        return refused if isinstance(error, InsufficientPrivilege) else lost
     if failed(error):
         from daruma.tools.text import without_keys
 
         reason = " ".join(without_keys(str(error)).split())
         return f"{type(error).__name__}: {reason}; `daruma show THREAD` says where it stands"
-    return _of_the_system(error) if isinstance(error, OSError) else None
-
-
-def _of_the_system(error: OSError) -> str | None:
     if isinstance(error, FileNotFoundError) and error.filename is None:
         return "the folder that this terminal is in is gone: `cd` to one that is there"
-    where = f": {error.filename}" if error.filename else ""
-    again = "; `daruma threads` shows what can be resumed"
-    return f"{error.strerror}{where}{again}" if error.strerror else None
+    if isinstance(error, OSError) and error.strerror:
+        where = f": {error.filename}" if error.filename else ""
+        return f"{error.strerror}{where}; `daruma threads` shows what can be resumed"
+    return None
 
 
 def kept(error: Exception) -> str:
@@ -85,11 +82,8 @@ def usage_line(error: Exception) -> str:
         said += f" of `{context.command_path}`: {', '.join(names)}"
     elif said.startswith("Got unexpected extra argument"):
         said += ": put words with spaces in quotes"
-    return f"{said}{_as_argument(error, context)}; `{context.command_path} --help` explains it"
-
-
-def _as_argument(error: Exception, context: Any) -> str:
-    """Say that what was given as an option is none: it stands by itself."""
     option = str(getattr(error, "option_name", "")).lstrip("-")
-    named = [each for each in context.command.params if option and each.name == option]
-    return f": {named[0].metavar} stands without an option before it" if named else ""
+    arguments = [each for each in context.command.params if option and each.name == option]
+    if arguments:  # what was given as an option is none
+        said += f": {arguments[0].metavar} stands without an option before it"
+    return f"{said}; `{context.command_path} --help` explains it"

@@ -1,26 +1,18 @@
 """What each event says on paper."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from daruma.graph.command_line._output import Line, Mark
-from daruma.graph.command_line._printable import beginning, one_line
-from daruma.graph.command_line._questions import (
-    begun_lines,
-    confidence_of,
-    decided_lines,
-    drift_lines,
-    failed_lines,
-    named_lines,
-    plan_lines,
-    rolled_back_lines,
-    savepoint_lines,
-)
+from daruma.graph.command_line._printable import beginning, counted, one_line
+from daruma.graph.command_line._questions import confidence_of, plan_lines
 from daruma.graph.timeline import call_title, render_duration_if_any, todo_line
 from daruma.state.spending import format_amount
 from daruma.state.text import revealed_line
+
+Event = Mapping[str, Any]
 
 # --- What was repaired or left out of an answer's calls, and what it took to get it, as lines.
 
@@ -42,32 +34,23 @@ def _texts(audit: Mapping[str, Any]) -> Iterator[str]:
         came = f"{len(asked['repaired'])} of {len(asked['candidates'])}"
         yield f"the model was asked to repair {asked['kind']}: {came} repaired"
     if failover := audit.get("failover"):
-        yield failover_text(failover)
-
-
-def failover_text(failover: Mapping[str, Any]) -> str:
-    """Say how many requests failed of one call, and which model answered in the end."""
-    failed = Counter(each["model"] for each in failover["attempts"])
-    tries = ", ".join(f"{number} of {model}" for model, number in failed.items())
-    end = f"{failover['used']} answered" if failover["used"] else "no model answered"
-    return f"{end}; requests that failed: {tries or 'none'}"
+        failed = Counter(each["model"] for each in failover["attempts"])
+        tries = ", ".join(f"{number} of {model}" for model, number in failed.items())
+        end = f"{failover['used']} answered" if failover["used"] else "no model answered"
+        yield f"{end}; requests that failed: {tries or 'none'}"
 
 
 # --- A budget of tokens, money or time that is spent, and what became of that, on paper.
 
-Event = Mapping[str, Any]
 
-
-def spent_lines(event: Event) -> list[Line]:
-    """Say which limit is reached, and how much is spent."""
+def _spent(event: Event) -> list[Line]:
     measure = event["measure"]
     used, limit = format_amount(measure, event["spent"]), format_amount(measure, event["limit"])
     spent = "steps are used up" if measure == "steps" else "budget is spent"
     return [Line("bad", f"the {event['scope']}'s {spent}", f"{used} of {limit}")]
 
 
-def settled_lines(event: Event) -> list[Line]:
-    """Say what was granted, or that the work stops."""
+def _settled(event: Event) -> list[Line]:
     if event["stopped"]:
         return [Line("note", "the work stops where its budget is spent")]
     return [Line("ok", f"granted {format_amount(event['measure'], event['more'])} more")]
@@ -80,10 +63,8 @@ _SHOWN = 6
 
 def change_lines(args: Mapping[str, Any]) -> list[Line]:
     """Return what an edit takes away and what it puts there, by their beginnings."""
-    gone, new = args.get("old_str"), args.get("new_str")
-    minus = [Line("minus", beginning(gone, _SHOWN))] if isinstance(gone, str) else []
-    plus = [Line("plus", beginning(new, _SHOWN))] if isinstance(new, str) else []
-    return minus + plus
+    texts: dict[Mark, Any] = {"minus": args.get("old_str"), "plus": args.get("new_str")}
+    return [Line(k, beginning(text, _SHOWN)) for k, text in texts.items() if isinstance(text, str)]
 
 
 # --- What is told of a call that an earlier run made, or was killed in the middle of.
@@ -98,7 +79,7 @@ _HOW: Final[Mapping[str, str]] = {
 }
 
 
-def call_settled_lines(event: Mapping[str, Any]) -> list[Line]:
+def _call_settled(event: Event) -> list[Line]:
     """Tell what became of it, and how what it had left in the files is brought back.
 
     ``thread`` is among the event's values where it is known which one is run.
@@ -126,43 +107,31 @@ _BY = {
 }
 
 
-def compacted_lines(event: Mapping[str, Any]) -> list[Line]:
-    """Return the line of a ``context_compacted`` event."""
-    return [cost_line(event["cost"])]
-
-
-def cost_line(cost: Mapping[str, Any]) -> Line:
+def _compacted(event: Event) -> list[Line]:
     """Say how large a request was, how large it is, and what was done about it."""
+    cost = event["cost"]
     about = "" if cost["exact"] else "about "
-    sizes = (
-        f"context: {about}{cost['before']:,} tokens, now {cost['after']:,} of {cost['budget']:,}"
-    )
+    now = f"now {cost['after']:,} of {cost['budget']:,}"
     done = ", ".join(_MEASURES.get(each, each) for each in cost["saved"])
     who = f" ({cost['messages']} {_BY[cost['by']]})" if cost["by"] else ""
-    return Line("note", sizes, f"{done}{who}" or "nothing could be left out")
+    tail = f"{done}{who}" or "nothing could be left out"
+    return [Line("note", f"context: {about}{cost['before']:,} tokens, {now}", tail)]
 
 
 # --- What a run says of the lessons that it was given.
 
 
-def lessons_lines(event: Mapping[str, Any]) -> list[Line]:
-    """Return the line for `lessons_given`: how much there was, or why it could not be had."""
-    if event["note"]:
-        return [Line("note", event["note"])]
-    parts = (
-        _number(len(event["pitfalls"]), "historical pitfall"),
-        _number(len(event["variants"]), "learned instruction"),
-    )
-    return [Line("note", f"told of {' and '.join(part for part in parts if part)}")]
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}" if count else ""
+def _lessons(event: Event) -> list[Line]:
+    """Say how much there was, or why it could not be had."""
+    pitfalls, variants = len(event["pitfalls"]), len(event["variants"])
+    parts = [counted(pitfalls, "historical pitfall")] if pitfalls else []
+    parts += [counted(variants, "learned instruction")] if variants else []
+    return [Line("note", event["note"] or f"told of {' and '.join(parts)}")]
 
 
 # --- What is told of setbacks while a run goes on: requests that fail, failures, what is done.
 
-_CARRIED: Mapping[str, tuple[Mark, str]] = {
+_OUTCOMES: Mapping[str, tuple[Mark, str]] = {
     "executed": ("ok", "carried out"),
     "approved": ("ok", "approved and carried out"),
     "instructed": ("ok", "going on as instructed"),
@@ -174,15 +143,14 @@ _CARRIED: Mapping[str, tuple[Mark, str]] = {
 """What became of an action (``state/recovery.py``; or a bug ended it), in words."""
 
 
-def attempt_lines(event: Event) -> list[Line]:
-    """Tell a request that failed, and what comes next."""
+def _attempt(event: Event) -> list[Line]:
     status = f" ({event['status']})" if event["status"] else ""
     wait = render_duration_if_any(event["wait"])
     text = f"{event['model']}, request {event['attempt']}{status}: {event['error']}"
     return [Line("bad", text, f"{event['then']} in {wait}" if wait else event["then"])]
 
 
-def started_lines(event: Event) -> list[Line]:
+def _recovery(event: Event) -> list[Line]:
     """Tell a failure that is being recovered from, and how far the work had come."""
     progress = event["progress"]
     percent, reasoning = progress.get("percent"), one_line(str(progress.get("reasoning", "")))
@@ -191,8 +159,7 @@ def started_lines(event: Event) -> list[Line]:
     return [Line("head", "Recovery"), Line("bad", event["message"], event["code"]), *known]
 
 
-def action_lines(event: Event) -> list[Line]:
-    """Tell what is to be done, about which tool, by whose choice."""
+def _action(event: Event) -> list[Line]:
     called = event["tool_name"]
     title = one_line(call_title(called, event["parameters"] or {})) if called else ""
     text = f"{event['strategy']}: {title}" if title else event["strategy"]
@@ -200,39 +167,92 @@ def action_lines(event: Event) -> list[Line]:
     return [Line("note", text, confidence_of(event["confidence"], event["by"])), *why]
 
 
-def completed_lines(event: Event) -> list[Line]:
-    """Tell what became of it."""
-    mark, text = _CARRIED.get(event["carried"], ("note", event["carried"]))
+def _carried(event: Event) -> list[Line]:
+    mark, text = _OUTCOMES.get(event["carried"], ("note", event["carried"]))
     return [Line(mark, f"{event['strategy']}: {text}")]
 
 
 # --- What is told of a team: who takes up which phase, and how its work comes together.
 
 
-def taken_up_lines(event: Event) -> list[Line]:
-    """Tell who takes up a phase, and where."""
+def _taken_up(event: Event) -> list[Line]:
     who = event["expert"] or "a helper"
     return [Line("head", f"{who} takes up {event['phase_id']}", event["workspace"] or "")]
 
 
-def ended_lines(event: Event) -> list[Line]:
-    """Tell how a member's work ended."""
+def _ended(event: Event) -> list[Line]:
     done = event["outcome"] == "completed"
     ended = f"{event['expert'] or 'the helper'} has ended {event['phase_id']}: {event['outcome']}"
     return [Line("ok" if done else "bad", ended)]
 
 
-def merged_lines(event: Event) -> list[Line]:
+def _merged(event: Event) -> list[Line]:
     """Tell what came into the workspace, or which files stood in the way of it."""
     phase, paths, conflicts = event["phase_id"], event["paths"], event["conflicts"]
     if conflicts:
-        text = f"{phase} is not merged: {_files(len(conflicts))} met other work"
+        text = f"{phase} is not merged: {counted(len(conflicts), 'file')} met other work"
         return [Line("bad", text), *named_lines(conflicts, len(conflicts))]
-    return [Line("ok", f"{phase} is merged", _files(len(paths)))]
+    return [Line("ok", f"{phase} is merged", counted(len(paths), "file"))]
 
 
-def _files(number: int) -> str:
-    return "1 file" if number == 1 else f"{number} files"
+# --- What is told of the workspace: files that others changed, states that are kept, rollbacks.
+
+_DECISIONS: Final[Mapping[str, str]] = {
+    "retry": "the rollback is tried again",
+    "restore": "all files are put back from the snapshot",
+    "keep": "the files stay as they are",
+}
+"""What comes of each answer to the question after a failed rollback."""
+_NAMED = 10
+_LEFT = 20
+
+
+def _drift(event: Event) -> list[Line]:
+    """Tell what changed behind the thread's back."""
+    total = event["total"]
+    files = f"{counted(total, 'file')} {'has' if total == 1 else 'have'}"
+    head = Line("alarm", f"{files} changed since this thread last looked, and not by its work")
+    return [head, *named_lines(event["paths"], total)]
+
+
+def _savepoint(event: Event) -> list[Line]:
+    """Tell what is to be known of a state that is kept; mostly that is nothing."""
+    told = f"savepoint {event['savepoint_id']}: {event['note']}"
+    return [Line("note", told)] if event["note"] else []
+
+
+def _rollback(event: Event) -> list[Line]:
+    how = "all files as before the phase" if event["command"] == "snapshot" else event["command"]
+    return [Line("head", "Rollback", f"{event['phase_id']}: {one_line(how)}")]
+
+
+def _rolled_back(event: Event) -> list[Line]:
+    """Tell how a rollback ended, what is not as it was, and how to bring back what was undone."""
+    said: Mapping[bool | None, Line] = {
+        True: Line("ok", "rolled back: the files are exactly as before the phase"),
+        False: Line("bad", "rolled back, but not all files are as before the phase"),
+        None: Line("ok", "rolled back"),
+    }
+    return [said[event["exact"]], *left_lines(event["left"]), *_undo_lines(event["undo"])]
+
+
+def _undo_lines(snapshot: str | None) -> list[Line]:
+    undo = f"what was rolled back is kept: daruma undo THREAD --to {snapshot}"
+    return [] if snapshot is None else [Line("note", undo)]
+
+
+def named_lines(paths: Sequence[str], total: int) -> list[Line]:
+    """Return the first paths, and how many there are beside them."""
+    more = total - min(len(paths), _NAMED)
+    rest = [Line("note", f"and {more} more")] if more > 0 else []
+    return [*(Line("note", one_line(path)) for path in paths[:_NAMED]), *rest]
+
+
+def left_lines(left: Sequence[str]) -> list[Line]:
+    """Return what is not as it was, each with its reason."""
+    more = len(left) - _LEFT
+    rest = [Line("note", f"and {more} more")] if more > 0 else []
+    return [*(Line("bad", one_line(each, 300)) for each in left[:_LEFT]), *rest]
 
 
 # --- What each event says on paper; events that only begin something say nothing yet.
@@ -281,29 +301,21 @@ def _model(event: Event) -> list[Line]:
 
 def _plan(event: Event) -> list[Line]:
     phases = event["plan"]["phases"]
-    count = "1 phase" if len(phases) == 1 else f"{len(phases)} phases"
-    return [Line("head", "Plan", count), *plan_lines(phases)]
+    return [Line("head", "Plan", counted(len(phases), "phase")), *plan_lines(phases)]
 
 
 def _decided(what: str) -> Callable[[Event], list[Line]]:
     def tell(event: Event) -> list[Line]:
-        decision = event["decision"]
-        past = _PAST.get(decision, decision)
-        name = event.get("approval_id", "")
+        decision, name = event["decision"], event.get("approval_id", "")
         mark: Mark = "bad" if decision in ("reject", "deny", "timeout") else "ok"
-        return [Line(mark, f"{what} {name}".strip() + f" {past}")]
+        return [Line(mark, f"{what} {name}".strip() + f" {_PAST.get(decision, decision)}")]
 
     return tell
 
 
 def _answered(event: Event) -> list[Line]:
-    if event["how"] == "resumed":
-        return [Line("note", f"going on with {event['target_action']}")]
-    return [Line("note", f"{event['target_action']} is not gone on with")]
-
-
-def _phase(event: Event) -> list[Line]:
-    return [Line("head", event["title"], f"phase {event['number']} of {event['of']}")]
+    action, goes_on = event["target_action"], event["how"] == "resumed"
+    return [Line("note", f"going on with {action}" if goes_on else f"{action} is not gone on with")]
 
 
 def _phase_failed(event: Event) -> list[Line]:
@@ -315,7 +327,7 @@ def _tool(event: Event, call: str) -> Line:
     first = one_line(event["output"].partition("\n")[0])
     failed = not event["ok"] or (event["tool"] == "run_command" and first != _SUCCESS)
     said = first if failed or event["tool"] == "run_tests" else ""
-    tail = " · ".join(part for part in (said, render_duration_if_any(event["seconds"])) if part)
+    tail = " · ".join(filter(None, (said, render_duration_if_any(event["seconds"]))))
     return Line("bad" if failed else "ok", call or event["tool"], tail)
 
 
@@ -326,13 +338,9 @@ def _command(event: Event) -> list[Line]:
     passed = event["passed"]
     killed = f"killed: too much of {event['stopped_by']}" if event["stopped_by"] else ""
     how = killed or ("timed out" if event["timed_out"] else f"exit {event['exit_code']}")
-    why = "" if event["stopped_by"] else event["note"]
-    parts = (
-        why if passed else how,
-        "" if passed else why,
-        render_duration_if_any(event["seconds"]),
-    )
-    tail = " · ".join(part for part in parts if part)
+    why = "" if killed else event["note"]
+    took = render_duration_if_any(event["seconds"])
+    tail = " · ".join(filter(None, (why, took) if passed else (how, why, took)))
     return [Line("ok" if passed else "bad", f"$ {event['command']}", tail)]
 
 
@@ -369,9 +377,9 @@ def _hook(event: Event) -> list[Line]:
 _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "task_started": _task,
     "memory_recalled": _recalled,
-    "lessons_given": lessons_lines,
+    "lessons_given": _lessons,
     "model_call_completed": _model,
-    "model_attempt_failed": attempt_lines,
+    "model_attempt_failed": _attempt,
     "plan_proposed": _plan,
     "plan_rejected": lambda event: [Line("bad", f"not a usable plan: {event['reason']}")],
     "plan_replaced": lambda event: [Line("note", f"planned anew: {event['why']}")],
@@ -380,30 +388,37 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "approval_completed": _decided("call"),
     "clarification_resolved": _answered,
     "answer_audited": lambda event: audit_lines(event["audit"]),
-    "phase_started": _phase,
+    "phase_started": lambda event: [
+        Line("head", event["title"], f"phase {event['number']} of {event['of']}")
+    ],
     "phase_completed": lambda _: [Line("ok", "phase completed")],
     "phase_failed": _phase_failed,
-    "phase_rollback_started": begun_lines,
-    "phase_rollback_completed": rolled_back_lines,
-    "phase_rollback_failed": failed_lines,
-    "rollback_decided": decided_lines,
+    "phase_rollback_started": _rollback,
+    "phase_rollback_completed": _rolled_back,
+    "phase_rollback_failed": lambda event: [
+        Line("bad", f"not rolled back: {event['reason']}"),
+        *_undo_lines(event["undo"]),
+    ],
+    "rollback_decided": lambda event: [
+        Line("ok", f"{event['decision']}: {_DECISIONS.get(event['decision'], 'decided')}")
+    ],
     "message_received": _received,
-    "budget_spent": spent_lines,
-    "budget_settled": settled_lines,
-    "savepoint_written": savepoint_lines,
-    "workspace_drifted": drift_lines,
-    "context_compacted": compacted_lines,
-    "member_started": taken_up_lines,
-    "member_completed": ended_lines,
-    "merge_completed": merged_lines,
-    "call_settled": call_settled_lines,
+    "budget_spent": _spent,
+    "budget_settled": _settled,
+    "savepoint_written": _savepoint,
+    "workspace_drifted": _drift,
+    "context_compacted": _compacted,
+    "member_started": _taken_up,
+    "member_completed": _ended,
+    "merge_completed": _merged,
+    "call_settled": _call_settled,
     "hook_applied": _hook,
     "command_run": _command,
     "verification_started": lambda _: [Line("head", "Verification")],
     "verification_completed": _verified,
     "work_judged": _judged,
     "reflected": _reflected,
-    "recovery_started": started_lines,
-    "recovery_action": action_lines,
-    "recovery_completed": completed_lines,
+    "recovery_started": _recovery,
+    "recovery_action": _action,
+    "recovery_completed": _carried,
 }

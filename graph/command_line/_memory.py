@@ -1,12 +1,9 @@
 """``daruma memory`` and ``daruma knowledge``: what is kept for tasks to recall and to search."""
 
-import asyncio
 import json as json_format
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -18,17 +15,20 @@ from daruma.graph.command_line._options import (
     Limit,
     Namespace,
     Workspace,
+    day_of,
     elsewhere,
+    in_storage,
     owner_named,
-    show_lines,
-    show_table,
+    paper_of,
+    values_of,
 )
+from daruma.graph.command_line._printable import counted
 from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:
     from daruma.graph.command_line._output import Line
     from daruma.graph.command_line._tables import Table
-    from daruma.graph.storage import PostgresStore
+    from daruma.graph.storage import Postgres, PostgresStore
     from daruma.state.lessons import Remembered
     from daruma.tools.memory import Memories
 
@@ -46,12 +46,11 @@ memory_app = typer.Typer(
 def listed(workspace: Workspace = None, namespace: Namespace = None, *, json: Json = False) -> None:
     """List the memories, the newest first."""
 
-    async def look() -> "Table":
-        async with _memories(workspace, namespace) as memories:
-            found = await memories.all()
-            return memory_table(found, [] if found else await memories.other_owners())
+    async def look(memories: "Memories") -> "Table":
+        found = await memories.all()
+        return memory_table(found, [] if found else await memories.other_owners())
 
-    show_table(asyncio.run(look()), as_json=json)
+    _in_memories(workspace, namespace, look).show(paper_of(), as_json=json)
 
 
 @memory_app.command()
@@ -65,11 +64,8 @@ def search(
 ) -> None:
     """Search the memories, the best first."""
 
-    async def look() -> "Table":
-        async with _memories(workspace, namespace) as memories:
-            return memory_table(await memories.search(query, limit))
-
-    show_table(asyncio.run(look()), as_json=json)
+    found = _in_memories(workspace, namespace, lambda memories: memories.search(query, limit))
+    memory_table(found).show(paper_of(), as_json=json)
 
 
 @memory_app.command()
@@ -91,12 +87,8 @@ def add(
     except ToolError as error:
         raise typer.BadParameter(str(error)) from None
 
-    async def keep() -> None:
-        async with _memories(workspace, namespace) as memories:
-            await memories.remember(memory, by="person")
-
-    asyncio.run(keep())
-    show_table(memory_table([memory]), as_json=json)
+    _in_memories(workspace, namespace, lambda memories: memories.remember(memory, by="person"))
+    memory_table([memory]).show(paper_of(), as_json=json)
 
 
 @memory_app.command()
@@ -109,25 +101,20 @@ def forget(
 ) -> None:
     """Forget a memory, whichever role it is for."""
 
-    async def drop() -> "list[Remembered]":
-        async with _memories(workspace, namespace) as memories:
-            return await memories.forget(id_.strip())
-
-    gone = asyncio.run(drop())
+    gone = _in_memories(workspace, namespace, lambda memories: memories.forget(id_.strip()))
     if not gone:
         raise typer.BadParameter(f"there is no memory {id_!r:.80}: see `daruma memory list`")
-    show_table(memory_table(gone), as_json=json)
+    memory_table(gone).show(paper_of(), as_json=json)
 
 
-@asynccontextmanager
-async def _memories(workspace: str | None, namespace: str | None) -> "AsyncIterator[Memories]":
-    from daruma.graph.storage import aopen_postgres
+def _in_memories(
+    workspace: str | None, namespace: str | None, work: "Callable[[Memories], Awaitable[T]]"
+) -> T:
     from daruma.state.settings import Settings
     from daruma.tools.memory import Memories
 
-    owner = await owner_named(workspace, namespace, Settings.load().memory.namespace)
-    async with aopen_postgres() as postgres:
-        yield Memories(postgres.store, owner, role=None)
+    owner = owner_named(workspace, namespace, Settings.load().memory.namespace)
+    return in_storage(lambda postgres: work(Memories(postgres.store, owner, role=None)))
 
 
 def memory_table(memories: "Sequence[Remembered]", others: Sequence[str] = ()) -> "Table":
@@ -135,19 +122,13 @@ def memory_table(memories: "Sequence[Remembered]", others: Sequence[str] = ()) -
     from daruma.graph.command_line._tables import Table
     from daruma.tools.memory import COMMON_ROLE
 
-    def day(memory: "Remembered") -> str:
-        return datetime.fromtimestamp(memory.at, UTC).date().isoformat()
-
     return Table(
         ("id", "role", "section", "day", "text"),
         [
-            (each.id, each.role or COMMON_ROLE, each.section, day(each), each.text)
+            (each.id, each.role or COMMON_ROLE, each.section, day_of(each.at), each.text)
             for each in memories
         ],
-        values=[
-            {name: value for name, value in asdict(each).items() if name != "schema_version"}
-            for each in memories
-        ],
+        values=[*map(values_of, memories)],
         nothing=elsewhere("nothing is remembered", "memories", others),
     )
 
@@ -155,8 +136,7 @@ def memory_table(memories: "Sequence[Remembered]", others: Sequence[str] = ()) -
 # --- ``daruma knowledge``: what documents are known, and taking them in and out.
 
 knowledge_app = typer.Typer(
-    name="knowledge",
-    help="Take documents in, that tasks can search; list, search and forget them.",
+    name="knowledge", help="Take documents in, that tasks can search; list, search and forget them."
 )
 
 Within = Annotated[
@@ -178,8 +158,8 @@ def take_in(
     from daruma.tools.knowledge import aingest
 
     done, note = _in_store(lambda store: aingest(store, paths, collection))
-    counted = f"{documents(done.changed)} taken in, {done.unchanged} known already"
-    lines = [Line("ok", counted, f"{done.passages} passages")]
+    said = f"{counted(done.changed, 'document')} taken in, {done.unchanged} known already"
+    lines = [Line("ok", said, f"{done.passages} passages")]
     lines += [Line("bad", each.source, each.reason) for each in done.skipped]
     _tell({**asdict(done), "note": note}, lines, json=json, note=note)
 
@@ -197,7 +177,7 @@ def sources(*, collection: Within = None, json: AsJson = False) -> None:
         values=[asdict(each) for each in found],
         nothing="nothing was taken in yet: `daruma knowledge add PATH`",
     )
-    show_table(table, as_json=json)
+    table.show(paper_of(), as_json=json)
 
 
 @knowledge_app.command("search")
@@ -217,14 +197,10 @@ def search_passages(
         lambda store: store.afind(place, query, limit=limit, filter={"kind": "passage"})
     )
     values = [{**item.value, "score": item.score} for item in found.items]
-    lines = [
-        line
-        for value in values
-        for line in (
-            Line("ok", f"{value['source']}:{value['line']}", value["title"]),
-            Line("words", value["text"]),
-        )
-    ]
+    lines = list[Line]()
+    for each in values:
+        lines.append(Line("ok", f"{each['source']}:{each['line']}", each["title"]))
+        lines.append(Line("words", each["text"]))
     told = {"passages": values, "note": found.note}
     _tell(told, lines or [Line("note", "nothing found")], json=json, note=found.note)
 
@@ -247,7 +223,7 @@ def take_out(
     count, _ = _in_store(drop)
     if not count:
         raise DarumaError(f"no document {source!r} is known: see `daruma knowledge list`")
-    _tell({"forgotten": count}, [Line("ok", f"{documents(count)} forgotten")], json=json)
+    _tell({"forgotten": count}, [Line("ok", f"{counted(count, 'document')} forgotten")], json=json)
 
 
 @knowledge_app.command()
@@ -256,27 +232,21 @@ def reindex(*, json: AsJson = False) -> None:
     from daruma.graph.command_line._output import Line
 
     made, note = _in_store(lambda store: store.areindex())
-    told = {"made": made, "note": note}
-    _tell(told, [Line("ok", f"{made} vectors made")], json=json, note=note)
+    lines = [Line("ok", f"{made} vectors made")]
+    _tell({"made": made, "note": note}, lines, json=json, note=note)
 
 
 def _in_store(work: "Callable[[PostgresStore], Awaitable[T]]") -> tuple[T, str]:
     """Do work in the store that the settings mean; return what came of it, and its note."""
-    from daruma.graph.storage import aopen_postgres
     from daruma.state.settings import Settings
 
-    async def do() -> tuple[T, str]:
-        settings = Settings.load()
-        async with aopen_postgres() as postgres:
-            store = postgres.store_for(settings.llm)
-            return await work(store), store.note
+    settings = Settings.load()
 
-    return asyncio.run(do())
+    async def do(postgres: "Postgres") -> tuple[T, str]:
+        store = postgres.store_for(settings.llm)
+        return await work(store), store.note
 
-
-def documents(count: int) -> str:
-    """Count documents, in words."""
-    return f"{count} document" + ("" if count == 1 else "s")
+    return in_storage(do)
 
 
 def _tell(value: object, lines: "Sequence[Line]", *, json: bool, note: str = "") -> None:
@@ -285,4 +255,4 @@ def _tell(value: object, lines: "Sequence[Line]", *, json: bool, note: str = "")
     if json:
         typer.echo(json_format.dumps(value))
         return
-    show_lines(*lines, *([Line("note", note)] if note else []))
+    paper_of().put(*lines, *([Line("note", note)] if note else []))

@@ -3,9 +3,11 @@
 import asyncio
 import secrets
 import shlex
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
@@ -13,9 +15,10 @@ from daruma.graph.command_line._printable import one_line
 from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:
-    from daruma.graph.command_line._output import Line
-    from daruma.graph.command_line._tables import Table
+    from daruma.graph.command_line._output import Paper
     from daruma.graph.storage import Postgres
+
+T = TypeVar("T")
 
 # --- Names for threads that people can read aloud, remember for a minute and type.
 
@@ -67,13 +70,7 @@ COMMANDS: Final = "daruma-commands"
 """The queue of the command line, whose workers make the graph that the command named."""
 
 
-ThreadName = Annotated[
-    str,
-    typer.Argument(
-        metavar="THREAD",
-        help="Name of the thread.",
-    ),
-]
+ThreadName = Annotated[str, typer.Argument(metavar="THREAD", help="Name of the thread.")]
 Yes = Annotated[
     bool, typer.Option("--yes", help="Agree to plans and optional approvals, not to required ones.")
 ]
@@ -109,14 +106,14 @@ Json = Annotated[bool, typer.Option("--json", help="Say it as JSON on standard o
 _MOST_NAMED: Final = 5
 
 
-async def owner_named(workspace: str | None, namespace: str | None, default: str | None) -> str:
+def owner_named(workspace: str | None, namespace: str | None, default: str | None) -> str:
     """Return whose it is: a workspace's, a namespace's, or the ``default`` of the settings."""
     from daruma.tools.memory import owner_of
 
     if workspace is not None and namespace is not None:
         raise typer.BadParameter("give one of --workspace and --namespace")
     named = default if workspace is None and namespace is None else namespace
-    return await asyncio.to_thread(owner_of, named, workspace or ".")
+    return owner_of(named, workspace or ".")
 
 
 def elsewhere(nothing: str, what: str, others: Sequence[str]) -> str:
@@ -130,19 +127,31 @@ def elsewhere(nothing: str, what: str, others: Sequence[str]) -> str:
     return f"{nothing} here; there are {what} of {named}{more}: see {see}"
 
 
-def show_lines(*lines: "Line") -> None:
-    """Print lines on standard output."""
+def day_of(at: float) -> str:
+    """Return the day of a Unix time."""
+    return datetime.fromtimestamp(at, UTC).date().isoformat()
+
+
+def values_of(record: Any) -> dict[str, Any]:
+    """Return what a record holds, for programs."""
+    return {name: value for name, value in asdict(record).items() if name != "schema_version"}
+
+
+def in_storage(work: "Callable[[Postgres], Awaitable[T]]") -> T:
+    """Do work with the storage open, and return what came of it."""
+    from daruma.graph.storage import aopen_postgres
+
+    async def do() -> T:
+        async with aopen_postgres() as postgres:
+            return await work(postgres)
+
+    return asyncio.run(do())
+
+
+def paper_of(*, stderr: bool = False) -> "Paper":
+    """Return what prints on standard output, or on standard error."""
     from rich.console import Console
 
     from daruma.graph.command_line._output import Paper
 
-    Paper(Console(highlight=False)).put(*lines)
-
-
-def show_table(table: "Table", *, as_json: bool) -> None:
-    """Print a table on standard output."""
-    from rich.console import Console
-
-    from daruma.graph.command_line._output import Paper
-
-    table.show(Paper(Console(highlight=False)), as_json=as_json)
+    return Paper(Console(stderr=stderr, highlight=False))

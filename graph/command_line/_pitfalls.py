@@ -1,13 +1,10 @@
 """``daruma pitfalls``: what was learned from ended tasks, looked at and corrected by a person."""
 
-import asyncio
 import json as json_format
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
@@ -16,18 +13,24 @@ from daruma.graph.command_line._options import (
     Limit,
     Namespace,
     Workspace,
+    day_of,
     elsewhere,
+    in_storage,
     owner_named,
-    show_lines,
-    show_table,
+    paper_of,
+    values_of,
 )
+from daruma.graph.command_line._printable import counted, one_line
 
 if TYPE_CHECKING:
     from daruma.graph.command_line._output import Line, Mark
     from daruma.graph.command_line._tables import Table
+    from daruma.graph.storage import Postgres
     from daruma.state.lessons import Pitfall
     from daruma.state.settings import Evolution
     from daruma.tools.evolution import Evidence, EvidenceKind, Pitfalls
+
+T = TypeVar("T")
 
 pitfalls_app = typer.Typer(
     name="pitfalls",
@@ -67,13 +70,12 @@ def listed(
     if level not in (None, "high", "medium", "low"):
         raise typer.BadParameter(f"there is no level {level!r:.40}: high, medium, low")
 
-    async def look() -> "Table":
-        async with _of_owner(workspace, namespace) as (own, settings):
-            known = await read_pitfalls(own, settings)
-            others = [] if known else await _other_owners(own)
-            return table_of(known, others, level, everything=everything, limit=limit)
+    async def look(own: "Pitfalls", settings: "Evolution") -> "Table":
+        known = await read_pitfalls(own, settings)
+        others = [] if known else await _other_owners(own)
+        return table_of(known, others, level, everything=everything, limit=limit)
 
-    show_table(asyncio.run(look()), as_json=json)
+    _in_pitfalls(workspace, namespace, look).show(paper_of(), as_json=json)
 
 
 @pitfalls_app.command()
@@ -82,20 +84,19 @@ def show(
 ) -> None:
     """Show a pitfall: what speaks for it, and how the tasks went that were told of it."""
 
-    async def look() -> "tuple[Pitfall, list[Evidence]]":
-        async with _of_owner(workspace, namespace) as (own, settings):
-            found = await _found(own, id_)
-            return _by_now(found, settings), [*await own.evidence(found.id)]
+    async def look(own: "Pitfalls", settings: "Evolution") -> "tuple[Pitfall, list[Evidence]]":
+        found = await _found(own, id_)
+        return _by_now(found, settings), [*await own.evidence(found.id)]
 
-    pitfall, evidence = asyncio.run(look())
+    pitfall, evidence = _in_pitfalls(workspace, namespace, look)
     if json:
         tasks = [
             {"task": each.task, "how": each.how, "at": each.at, "goal": each.goal}
             for each in evidence
         ]
-        typer.echo(json_format.dumps({**_values(pitfall), "evidence": tasks}))
+        typer.echo(json_format.dumps({**values_of(pitfall), "evidence": tasks}))
     else:
-        show_lines(*_pitfall_lines(pitfall, evidence))
+        paper_of().put(*_pitfall_lines(pitfall, evidence))
 
 
 @pitfalls_app.command()
@@ -109,47 +110,49 @@ def forget(
     from daruma.graph.command_line._output import Line
     from daruma.tools.evolution import Variants
 
-    async def drop() -> "tuple[Pitfall, list[str]]":
-        async with _of_owner(workspace, namespace) as (own, _):
-            found = await _found(own, id_)
-            if not await own.forget(found.id):
-                raise _unknown(id_)
-            made = await Variants(own.store, own.owner).made_of(found.id)
-            return found, [each.id for each in made]
+    async def drop(own: "Pitfalls", _: "Evolution") -> "tuple[Pitfall, list[str]]":
+        found = await _found(own, id_)
+        if not await own.forget(found.id):
+            raise _unknown(id_)
+        made = await Variants(own.store, own.owner).made_of(found.id)
+        return found, [each.id for each in made]
 
-    gone, made = asyncio.run(drop())
+    gone, made = _in_pitfalls(workspace, namespace, drop)
     if json:
-        typer.echo(json_format.dumps([_values(gone)]))
+        typer.echo(json_format.dumps([values_of(gone)]))
         return
     told = "an addition to a prompt was made of it, and stays: `Variants` of Python withdraws"
-    about = f"{gone.actor} · {_tasks(gone.tasks)}"
+    about = f"{gone.actor} · {counted(gone.tasks, 'task')}"
     lines = [Line("ok", f"forgotten: {gone.text}", about)]
-    show_lines(*lines, *(Line("note", f"{told} {each}") for each in made))
+    paper_of().put(*lines, *(Line("note", f"{told} {each}") for each in made))
 
 
 # --- Whose pitfalls a command is about, as sure as they are by now.
 
 
-@asynccontextmanager
-async def _of_owner(
-    workspace: str | None, namespace: str | None
-) -> "AsyncIterator[tuple[Pitfalls, Evolution]]":
-    """Open the pitfalls of a workspace, of a namespace, or of the current folder's settings.
+def _in_pitfalls(
+    workspace: str | None,
+    namespace: str | None,
+    work: "Callable[[Pitfalls, Evolution], Awaitable[T]]",
+) -> T:
+    """Work with the pitfalls of a workspace, of a namespace, or of the current folder's settings.
 
     Where those settings say whose, they also say whether they are shared: marks of an earlier
     sharing are taken off, before anything is shown.
     """
-    from daruma.graph.storage import aopen_postgres
     from daruma.state.settings import Settings
     from daruma.tools.evolution import Pitfalls
 
     settings = Settings.load().evolution
-    owner = await owner_named(workspace, namespace, settings.namespace)
-    async with aopen_postgres() as postgres:
+    owner = owner_named(workspace, namespace, settings.namespace)
+
+    async def do(postgres: "Postgres") -> T:
         own = Pitfalls(postgres.store, owner)
         if workspace is None and namespace is None and not settings.shared:
             await own.settle_sharing()
-        yield own, settings
+        return await work(own, settings)
+
+    return in_storage(do)
 
 
 async def read_pitfalls(own: "Pitfalls", settings: "Evolution") -> "list[Pitfall]":
@@ -215,10 +218,10 @@ def table_of(
     return Table(
         ("id", "level", "actor", "confidence", "tasks", "seen last", "text"),
         [
-            (e.id, e.level, e.actor, f"{e.confidence:.2f}", str(e.tasks), _day(e.last_at), e.text)
+            (e.id, e.level, e.actor, f"{e.confidence:.2f}", str(e.tasks), day_of(e.last_at), e.text)
             for e in shown[:limit]
         ],
-        values=[_values(each) for each in shown[:limit]],
+        values=[*map(values_of, shown[:limit])],
         nothing=nothing,
         note=f"{left_out} more that are not sure enough: see --all" if more else "",
     )
@@ -226,14 +229,15 @@ def table_of(
 
 def _pitfall_lines(pitfall: "Pitfall", evidence: "Sequence[Evidence]") -> "Iterator[Line]":
     from daruma.graph.command_line._output import Line
-    from daruma.graph.command_line._printable import one_line
 
     yield Line("head", one_line(pitfall.text, 400), f"{pitfall.level} · {pitfall.id}")
     if pitfall.advice:
         yield Line("words", one_line(pitfall.advice, 400))
-    counts = f"seen in {_tasks(pitfall.tasks)}, {pitfall.clear} alike went well untold"
+    counts = f"seen in {counted(pitfall.tasks, 'task')}, {pitfall.clear} alike went well untold"
     fed = pitfall.avoided + pitfall.repeated + pitfall.in_vain
-    told_to = f"told to {_tasks(fed)} that were checked or failed, {pitfall.avoided} went well"
+    told_to = (
+        f"told to {counted(fed, 'task')} that were checked or failed, {pitfall.avoided} went well"
+    )
     shared = "shared" if pitfall.shared else "not shared"
     yield Line("note", f"{pitfall.kind} of {one_line(pitfall.actor, 100)}: {pitfall.signature}")
     yield Line("note", f"confidence {pitfall.confidence:.2f} by now: {counts}; {told_to}")
@@ -243,16 +247,4 @@ def _pitfall_lines(pitfall: "Pitfall", evidence: "Sequence[Evidence]") -> "Itera
     yield Line("head", "Tasks")
     for each in evidence:
         mark, said = _HOW[each.how]
-        yield Line(mark, f"{one_line(each.task, 200)} {said}", _day(each.at))
-
-
-def _values(pitfall: "Pitfall") -> dict[str, Any]:
-    return {key: value for key, value in asdict(pitfall).items() if key != "schema_version"}
-
-
-def _tasks(number: int) -> str:
-    return f"{number} task{'' if number == 1 else 's'}"
-
-
-def _day(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).date().isoformat()
+        yield Line(mark, f"{one_line(each.task, 200)} {said}", day_of(each.at))

@@ -6,8 +6,6 @@ import unicodedata
 
 from daruma.state.text import spell_character
 
-_CONTROL = {"\t": "    ", "\n": "\n"}
-
 
 def shown(text: str) -> str:
     """Return text with line ends and spaces as they are, and all else that is invisible spelled.
@@ -33,7 +31,12 @@ def beginning(text: str, lines: int) -> str:
 def _shown(char: str) -> str:
     if char.isprintable() or unicodedata.category(char) == "Zs":
         return char
-    return _CONTROL.get(char) or spell_character(char)
+    return {"\t": "    ", "\n": "\n"}.get(char) or spell_character(char)
+
+
+def counted(number: float, what: str) -> str:
+    """Return ``1 file``, ``2 files``."""
+    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 def follow_command(thread: str) -> str:

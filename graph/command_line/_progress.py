@@ -244,8 +244,6 @@ def _activities(now: Now, symbols: Mapping[str, str], columns: int, output: int)
             yield Text(f"    {symbols['bar']} {one_line(line, 300)}", style="dim")
 
 
-# --- Live progress of a run, and how it ended.
-
 # --- Live progress of a run: a line for all that happened, and below it what is going on now.
 
 T = TypeVar("T")

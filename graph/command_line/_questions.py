@@ -10,7 +10,6 @@ from typing import Any, Final
 from langgraph.types import Interrupt
 
 from daruma.graph.command_line._output import Line, Mark
-from daruma.graph.command_line._printable import one_line
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import notes_on_plan
 from daruma.state.text import reveal_invisible, revealed_line
@@ -42,16 +41,14 @@ def approvals_named(
 
     Raises :class:`AnswerRefused` where the digest is another: servers use the ids of calls again.
     """
-    return [name if name in open_ones else _checked(name, open_ones) for name in names]
-
-
-def _checked(name: str, open_ones: Mapping[str, Mapping[str, Any]]) -> str:
-    own, at, digest = name.rpartition("@")
-    if not at or own not in open_ones or len(digest) < _FEWEST:
-        return name
-    if not open_ones[own]["digest"].startswith(digest):
-        raise AnswerRefused(f"{own!r} is another call by now: see what is open and answer that")
-    return own
+    found = list[str]()
+    for name in names:
+        own, at, digest = name.rpartition("@")
+        pinned = at and name not in open_ones and own in open_ones and len(digest) >= _FEWEST
+        if pinned and not open_ones[own]["digest"].startswith(digest):
+            raise AnswerRefused(f"{own!r} is another call by now: see what is open and answer that")
+        found.append(own if pinned else name)
+    return found
 
 
 # --- One approval as a person sees it: all that will run, in full, with nothing hidden.
@@ -63,21 +60,15 @@ def approval_lines(approval: Mapping[str, Any]) -> list[Line]:
     What the model gave stands behind marks of its own, one for each line of it, so that it can not
     pass for anything that is said here.
     """
+    command, args = approval.get("command"), approval["args"]
+    others = {k: v for k, v in args.items() if not (command and k == "command")}
     return [
         *(Line("alarm", f"Look closely: {warning}") for warning in approval.get("warnings", ())),
         Line("line", revealed_line(approval["tool"])),
-        *_given(approval),
+        *(given_lines("$", command) if command else ()),
+        *argument_lines(others),
         *(Line("note", f"{label}: {text}") for label, text in _circumstances(approval)),
     ]
-
-
-def _given(approval: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield the command and the arguments, each whole, however long."""
-    command = approval.get("command")
-    if command:
-        yield from given_lines("$", command)
-    args = approval["args"]
-    yield from argument_lines({k: v for k, v in args.items() if not (command and k == "command")})
 
 
 def argument_lines(args: Mapping[str, Any]) -> Iterator[Line]:
@@ -98,17 +89,12 @@ def given_lines(label: str, text: str) -> Iterator[Line]:
 
 def _text(value: object) -> str:
     """Return a value as JSON, text without quotes unless it could be taken for something else."""
-    if isinstance(value, str) and not _reads_as_json(value):
-        return value
+    if isinstance(value, str):
+        try:
+            json.loads(value)
+        except (ValueError, RecursionError):
+            return value
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _reads_as_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _circumstances(approval: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -235,20 +221,14 @@ def review_lines(
 
     A ``known`` plan has just been shown, and is not shown again.
     """
-    shown = (
-        []
-        if known
-        else [Line("line", reveal_invisible(value["goal"])), *plan_lines(value["phases"])]
-    )
+    plan = [Line("line", reveal_invisible(value["goal"])), *plan_lines(value["phases"])]
     told = {
         "experts": ", ".join(value.get("experts", ())),
         "the work is checked with": ", ".join(checks),
         **notes_on_plan(value),
     }
-    beside = [
-        Line("note", f"{label}: {revealed_line(text)}") for label, text in told.items() if text
-    ]
-    return [*shown, *beside]
+    beside = (Line("note", f"{name}: {revealed_line(text)}") for name, text in told.items() if text)
+    return [*([] if known else plan), *beside]
 
 
 def plan_lines(phases: Sequence[Mapping[str, Any]]) -> list[Line]:
@@ -262,10 +242,9 @@ def plan_lines(phases: Sequence[Mapping[str, Any]]) -> list[Line]:
 
 
 def _details(phase: Mapping[str, Any]) -> list[str]:
-    after, expert = ", ".join(phase.get("depends_on") or ()), phase.get("expert")
     told = {
-        "after": after,
-        "by": expert,
+        "after": ", ".join(phase.get("depends_on") or ()),
+        "by": phase.get("expert"),
         "checked with": phase.get("validation_command"),
         "judged by": "; ".join(phase.get("rubric", ())),
         "undone with": phase.get("rollback_command"),
@@ -274,87 +253,7 @@ def _details(phase: Mapping[str, Any]) -> list[str]:
         "in conflict": ", ".join(phase.get("conflicts", ())),
     }
     instructions = [reveal_invisible(phase["instructions"])] if phase.get("instructions") else []
-    return instructions + [
-        f"{label}: {reveal_invisible(text)}" for label, text in told.items() if text
-    ]
-
-
-# --- What is told of the workspace: files that others changed, states that are kept, rollbacks.
-
-Event = Mapping[str, Any]
-
-DECISIONS: Final[Mapping[str, str]] = {
-    "retry": "the rollback is tried again",
-    "restore": "all files are put back from the snapshot",
-    "keep": "the files stay as they are",
-}
-"""What comes of each answer to the question after a failed rollback."""
-
-_NAMED = 10
-_LEFT = 20
-
-
-def drift_lines(event: Event) -> list[Line]:
-    """Tell what changed behind the thread's back."""
-    total = event["total"]
-    files = "1 file has" if total == 1 else f"{total} files have"
-    head = Line("alarm", f"{files} changed since this thread last looked, and not by its work")
-    return [head, *named_lines(event["paths"], total)]
-
-
-def savepoint_lines(event: Event) -> list[Line]:
-    """Tell what is to be known of a state that is kept; mostly that is nothing."""
-    if not event["note"]:
-        return []
-    return [Line("note", f"savepoint {event['savepoint_id']}: {event['note']}")]
-
-
-def begun_lines(event: Event) -> list[Line]:
-    """Tell that a phase is rolled back, and by what."""
-    how = "all files as before the phase" if event["command"] == "snapshot" else event["command"]
-    return [Line("head", "Rollback", f"{event['phase_id']}: {one_line(how)}")]
-
-
-def rolled_back_lines(event: Event) -> list[Line]:
-    """Tell how a rollback ended, what is not as it was, and how to bring back what was undone."""
-    said: Mapping[bool | None, tuple[Mark, str]] = {
-        True: ("ok", "rolled back: the files are exactly as before the phase"),
-        False: ("bad", "rolled back, but not all files are as before the phase"),
-        None: ("ok", "rolled back"),
-    }
-    mark, text = said[event["exact"]]
-    return [Line(mark, text), *left_lines(event["left"]), *_undo_lines(event["undo"])]
-
-
-def failed_lines(event: Event) -> list[Line]:
-    """Tell that a rollback failed, and why."""
-    return [Line("bad", f"not rolled back: {event['reason']}"), *_undo_lines(event["undo"])]
-
-
-def decided_lines(event: Event) -> list[Line]:
-    """Tell what a person decided about a failed rollback."""
-    decision = event["decision"]
-    return [Line("ok", f"{decision}: {DECISIONS.get(decision, 'decided')}")]
-
-
-def named_lines(paths: Sequence[str], total: int) -> list[Line]:
-    """Return the first paths, and how many there are beside them."""
-    more = total - min(len(paths), _NAMED)
-    rest = [Line("note", f"and {more} more")] if more > 0 else []
-    return [*(Line("note", one_line(path)) for path in paths[:_NAMED]), *rest]
-
-
-def left_lines(left: Sequence[str]) -> list[Line]:
-    """Return what is not as it was, each with its reason."""
-    more = len(left) - _LEFT
-    rest = [Line("note", f"and {more} more")] if more > 0 else []
-    return [*(Line("bad", one_line(each, 300)) for each in left[:_LEFT]), *rest]
-
-
-def _undo_lines(snapshot: str | None) -> list[Line]:
-    if snapshot is None:
-        return []
-    return [Line("note", f"what was rolled back is kept: daruma undo THREAD --to {snapshot}")]
+    return [*instructions, *(f"{name}: {reveal_invisible(v)}" for name, v in told.items() if v)]
 
 
 # --- Open questions as a person sees them: exactly what will be, and the command that answers.
@@ -369,22 +268,18 @@ def question_lines(
     """
     if value["type"] == "spec_review_request":
         parked = "parked: it waits, without a deadline" if value.get("parked") else ""
-        return [
-            Line("head", "Is this plan right?", parked),
-            *review_lines(value, checks, known=known),
-        ]
+        head = Line("head", "Is this plan right?", parked)
+        return [head, *review_lines(value, checks, known=known)]
     if value["type"] == "approval_request":
-        return [line for each in _numbered(value["approvals"]) for line in each]
+        asked, lines = value["approvals"], list[Line]()
+        for number, approval in enumerate(asked, 1):
+            which = f"{number} of {len(asked)}" if len(asked) > 1 else ""
+            lines += [Line("head", "May this run?", which), *shown_approval(approval)]
+        return lines
     if value["type"] == "recovery_request":
         return [Line("head", "May this be done about a failure?"), *recovery_lines(value)]
     context = [Line("note", value["context"])] if value.get("context") else []
     return [Line("head", str(value.get("question", value["type"]))), *context]
-
-
-def _numbered(approvals: Sequence[Mapping[str, Any]]) -> Iterator[list[Line]]:
-    for number, approval in enumerate(approvals, 1):
-        which = f"{number} of {len(approvals)}" if len(approvals) > 1 else ""
-        yield [Line("head", "May this run?", which), *shown_approval(approval)]
 
 
 def options_of(value: Mapping[str, Any]) -> list[str]:

@@ -9,36 +9,7 @@ from langgraph.types import Interrupt
 
 from daruma.graph.command_line._asking import decision_on
 from daruma.graph.command_line._editing import args_in, plan_in
-from daruma.graph.command_line._questions import (
-    AnswerRefused,
-    approvals_named,
-    how_to_answer,
-)
-
-# --- The reply to a recovery's question, made of the options of ``daruma answer``.
-
-_ALL = "*"
-
-
-def recovery_reply(given: "Given", question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the reply; an id has to be that of the open question.
-
-    Raises :class:`~daruma.graph.command_line._questions.AnswerRefused`.
-    """
-    if given.text is not None:
-        return {"decision": "instruct", "text": given.text}
-    if given.args is not None:
-        raise AnswerRefused("a recovery is not edited: say what to do instead with --text")
-    if given.approve and given.deny:
-        raise AnswerRefused("give one of --approve, --deny")
-    if others := {*given.approve, *given.deny} - {_ALL, question["id"]}:
-        raise AnswerRefused(f"{min(others)!r} is not open: the recovery is {question['id']!r}")
-    if given.approve:
-        return {"decision": "approve"}
-    return {"decision": "deny", "reason": given.reason}
-
-
-# --- Replies to open questions, made of the options of ``daruma answer``.
+from daruma.graph.command_line._questions import AnswerRefused, approvals_named, how_to_answer
 
 ALL = "*"
 """Stands for all open approvals."""
@@ -134,7 +105,7 @@ class Given:
 
     def _reply(self, question: Mapping[str, Any]) -> dict[str, Any]:
         if question["type"] == "recovery_request":
-            return recovery_reply(self, question)
+            return self._recovery(question)
         if self._decides:
             return {"decisions": self._decisions(question)}
         if self.confirm:
@@ -145,18 +116,36 @@ class Given:
             return {"decision": "edit", "plan": plan_in(Path(self.edit))}
         return {"answer": self.text}
 
+    def _recovery(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the reply to a recovery's question; an id has to be that of the question."""
+        if self.text is not None:
+            return {"decision": "instruct", "text": self.text}
+        if self.args is not None:
+            raise AnswerRefused("a recovery is not edited: say what to do instead with --text")
+        if self.approve and self.deny:
+            raise AnswerRefused("give one of --approve, --deny")
+        if others := {*self.approve, *self.deny} - {ALL, question["id"]}:
+            raise AnswerRefused(f"{min(others)!r} is not open: the recovery is {question['id']!r}")
+        if self.approve:
+            return {"decision": "approve"}
+        return {"decision": "deny", "reason": self.reason}
+
     def _decisions(self, question: Mapping[str, Any]) -> list[dict[str, Any]]:
         open_ones = {each["approval_id"]: each for each in question["approvals"]}
-        edited = dict(
-            zip(approvals_named(self._edited(), open_ones), self._edited().values(), strict=True)
-        )
+        given = self._edited()
+        edited = dict(zip(approvals_named(given, open_ones), given.values(), strict=True))
         said: dict[str, Collection[str]] = {
             "edit": edited,
             "approve": approvals_named(self.approve, open_ones),
             "deny": approvals_named(self.deny, open_ones),
         }
         _check_names(said, open_ones)
-        decided = {name: _decision(name, said) for name in open_ones}
+        decided = dict.fromkeys(open_ones, "")
+        for name in open_ones:  # its id counts before `ALL`, which may be nothing
+            fitting = (
+                how for which in (name, ALL) for how, names in said.items() if which in names
+            )
+            decided[name] = next(fitting, "")
         if self.pattern and list(decided.values()).count("approve") > 1:
             raise AnswerRefused("--pattern is about one call: name it, as in --approve ID")
         return [
@@ -182,12 +171,3 @@ def _check_names(said: Mapping[str, Collection[str]], open_ones: Collection[str]
         found = [decision for decision, names in said.items() if name in names]
         if len(found) > 1:
             raise AnswerRefused(f"say one thing about {name!r}, not both {' and '.join(found)}")
-
-
-def _decision(name: str, said: Mapping[str, Collection[str]]) -> str:
-    """Return what was said of an approval: its id counts before ``ALL``, which may be nothing."""
-    for wanted in (name, ALL):
-        for decision, names in said.items():
-            if wanted in names:
-                return decision
-    return ""

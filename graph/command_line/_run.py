@@ -1,6 +1,5 @@
 """``daruma run``, ``chat``, ``resume``, ``answer``, ``tell``, ``demo`` and ``worker``."""
 
-import asyncio
 import json as json_format
 import logging
 import sys
@@ -22,6 +21,7 @@ from daruma.graph.command_line._options import (
     ThreadName,
     Yes,
     checked_thread_name,
+    in_storage,
     new_thread_name,
     no_such,
 )
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
     from daruma.graph.command_line._session import Go
+    from daruma.graph.storage import Postgres
 
 
 # --- ``daruma run``, ``chat`` and ``resume``: a new task, several, and going on with one.
@@ -41,13 +42,16 @@ _LONGEST_PATH = 1000
 """Characters: systems complain of longer ones."""
 
 
+Folder = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Folder to work in; without one there are no file tools."),
+]
+
+
 def run(  # noqa: PLR0913  # each is an option of the command
     goal: Annotated[str, typer.Argument(metavar="GOAL", help="What is to be done, in words.")],
     *,
-    workspace: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Folder to work in; without one there are no file tools."),
-    ] = None,
+    workspace: Folder = None,
     mode: Annotated[
         str | None,
         typer.Option(
@@ -56,8 +60,7 @@ def run(  # noqa: PLR0913  # each is an option of the command
     ] = None,
     model: Model = None,
     thread: Annotated[
-        str | None,
-        typer.Option(metavar="THREAD", help="Name of the thread; else a new one."),
+        str | None, typer.Option(metavar="THREAD", help="Name of the thread; else a new one.")
     ] = None,
     schema: Annotated[
         str | None,
@@ -80,11 +83,7 @@ def run(  # noqa: PLR0913  # each is an option of the command
     if not goal.strip():
         raise typer.BadParameter("say what is to be done", param_hint="GOAL")
     name = new_thread_name() if thread is None else checked_thread_name(thread)
-    given: dict[str, Any] = {
-        "messages": [("user", goal)],
-        "mode": mode,
-        "workspace": workspace,
-    }
+    given: dict[str, Any] = {"messages": [("user", goal)], "mode": mode, "workspace": workspace}
     if rubric:
         given["rubric"] = _rubric_in(rubric)
     if schema and submit:
@@ -92,8 +91,7 @@ def run(  # noqa: PLR0913  # each is an option of the command
     form = _schema_in(schema) if schema else None
     session = Session(name, model, Path.cwd(), workspace, response_format=form)
     talk = talk_of(submit=submit, yes=yes, json=json)
-    code = talk.hold(session, lambda _: Go(given))
-    raise typer.Exit(code)
+    raise typer.Exit(talk.hold(session, lambda _: Go(given)))
 
 
 def _schema_in(path: str) -> dict[str, Any]:
@@ -128,17 +126,13 @@ def _rubric_in(given: Sequence[str]) -> list[str]:
 
 def chat(
     *,
-    workspace: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Folder to work in; without one there are no file tools."),
-    ] = None,
+    workspace: Folder = None,
     mode: Annotated[
         str | None, typer.Option(metavar="MODE", help=f"Of each task: {', '.join(MODES)}.")
     ] = None,
     model: Model = None,
     thread: Annotated[
-        str | None,
-        typer.Option(metavar="THREAD", help="Thread to go on with; else a new one."),
+        str | None, typer.Option(metavar="THREAD", help="Thread to go on with; else a new one.")
     ] = None,
     yes: Yes = False,
 ) -> None:
@@ -159,8 +153,7 @@ def chat(
     if mode and not known:
         raise typer.BadParameter(f"{mode!r} is none of {', '.join(MODES)}", param_hint="--mode")
     name = new_thread_name() if thread is None else checked_thread_name(thread)
-    code = Chat(Session(name, model, workspace=workspace), known, yes).hold()
-    raise typer.Exit(code)
+    raise typer.Exit(Chat(Session(name, model, workspace=workspace), known, yes).hold())
 
 
 def resume(
@@ -182,8 +175,7 @@ def resume(
     from daruma.graph.command_line._session import Session, unfinished
 
     talk = talk_of(submit=submit, yes=yes, json=json)
-    code = talk.hold(Session(thread, model=model, start=start), unfinished)
-    raise typer.Exit(code)
+    raise typer.Exit(talk.hold(Session(thread, model=model, start=start), unfinished))
 
 
 def retry(
@@ -201,9 +193,8 @@ def retry(
     from daruma.graph.command_line._conversation import Conversation
     from daruma.graph.command_line._session import Go, Session
 
-    again = Go(None, reopen=True, call=call)
-    code = Conversation(yes=yes, json=json).hold(Session(thread, model=model), lambda _: again)
-    raise typer.Exit(code)
+    talk, again = Conversation(yes=yes, json=json), Go(None, reopen=True, call=call)
+    raise typer.Exit(talk.hold(Session(thread, model=model), lambda _: again))
 
 
 # --- ``daruma answer``: reply to what a thread asks, and go on.
@@ -259,8 +250,7 @@ def answer(  # noqa: PLR0913  # each is an option of the command
     ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why it is denied.")] = "",
     text: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="An answer, or what to do instead."),
+        str | None, typer.Option(metavar="TEXT", help="An answer, or what to do instead.")
     ] = None,
     to: Annotated[
         str | None,
@@ -305,8 +295,7 @@ def answer(  # noqa: PLR0913  # each is an option of the command
     def replying(snapshot: "StateSnapshot") -> "Go":
         return Go(Command(resume=given.replies(thread, snapshot.interrupts)))
 
-    code = talk.hold(Session(thread, model=model), replying)
-    raise typer.Exit(code)
+    raise typer.Exit(talk.hold(Session(thread, model=model), replying))
 
 
 # --- ``daruma tell``: saying something to a task that is at work, in whichever process.
@@ -325,20 +314,11 @@ def tell(
     json: AsJson = False,
 ) -> None:
     """Say something to a task that is at work: the model's next request has it."""
-    id_ = asyncio.run(_told(thread, text, stop=stop, goal=goal))
-    said = (
-        "it stands still before its next request, and asks" if stop else "its next request has it"
-    )
-    typer.echo(json_format.dumps({"thread": thread, "id": id_}) if json else f"sent: {said}")
-
-
-async def _told(thread: str, text: str, *, stop: bool, goal: str | None) -> str:
     from daruma.graph.answers import send
     from daruma.graph.requests import NoSuchThread
-    from daruma.graph.storage import aopen_postgres
     from daruma.graph.timeline import read_snapshot
 
-    async with aopen_postgres() as postgres:
+    async def send_to(postgres: "Postgres") -> str:
         saver = postgres.checkpointer
         snapshot = await read_snapshot(saver, thread)
         try:
@@ -346,15 +326,17 @@ async def _told(thread: str, text: str, *, stop: bool, goal: str | None) -> str:
         except NoSuchThread:
             raise await no_such(postgres, thread) from None
 
+    id_ = in_storage(send_to)
+    stands, told = "it stands still before its next request, and asks", "its next request has it"
+    said = f"sent: {stands if stop else told}"
+    typer.echo(json_format.dumps({"thread": thread, "id": id_}) if json else said)
+
 
 # --- ``daruma demo``: a shipped scenario on a real repository, without a key or a server.
 
 
 def demo(
-    scenario: Annotated[
-        str,
-        typer.Argument(metavar="[SCENARIO]", help="Which one."),
-    ] = "fix",
+    scenario: Annotated[str, typer.Argument(metavar="[SCENARIO]", help="Which one.")] = "fix",
     *,
     names: Annotated[bool, typer.Option("--list", help="Say which scenarios there are.")] = False,
     json: AsJson = False,
@@ -371,7 +353,6 @@ def demo(
 
     from daruma.graph.command_line._conversation import Conversation
     from daruma.graph.command_line._demo import ASIDES, beginning, ending, reviewer
-    from daruma.graph.command_line._options import new_thread_name
     from daruma.graph.command_line._session import Go, Session
 
     talk = Conversation(json=json, asides=ASIDES)
@@ -410,7 +391,11 @@ def worker(
     """
     from daruma.graph.sync import Cancelled, run_interruptible
 
-    _say_lines()
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Lines("%(asctime)s %(message)s", "%H:%M:%S"))
+    log = logging.getLogger("daruma.worker")
+    log.handlers, log.propagate = [handler], False
+    log.setLevel(logging.INFO)
     try:
         run_interruptible(_serve(concurrency, grace, once=once))
     except Cancelled:
@@ -422,14 +407,6 @@ class _Lines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return one_line(super().format(record), 1000)
-
-
-def _say_lines() -> None:
-    handler = logging.StreamHandler()
-    handler.setFormatter(_Lines("%(asctime)s %(message)s", "%H:%M:%S"))
-    log = logging.getLogger("daruma.worker")
-    log.handlers, log.propagate = [handler], False
-    log.setLevel(logging.INFO)
 
 
 async def _serve(concurrency: int, grace: float, *, once: bool) -> None:

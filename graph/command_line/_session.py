@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import typer
 from langchain_core.runnables import RunnableConfig
@@ -17,6 +17,7 @@ from daruma.graph.answers import is_unfinished
 from daruma.graph.build import SHIPPED_TOOLS, build_graph
 from daruma.graph.command_line._options import COMMANDS, new_thread_name, no_such
 from daruma.graph.command_line._printable import follow_command
+from daruma.graph.command_line._progress import Progress
 from daruma.graph.command_line._questions import AnswerRefused
 from daruma.graph.command_line._thread_view import Keepsake, Stop, checks_ahead
 from daruma.graph.models import AUXILIARY, Models
@@ -96,16 +97,6 @@ def unfinished(snapshot: StateSnapshot) -> Go | None:
     return Go(None) if is_unfinished(snapshot, time.time()) else None
 
 
-class Watcher(Protocol):
-    """Sees a run as it goes."""
-
-    def begin(self, thread: str, model: str) -> None:
-        """A run has begun, or goes on; said with every part."""
-
-    def see(self, mode: str, part: Mapping[str, Any]) -> None:
-        """One part of the stream."""
-
-
 @dataclass
 class Session:
     """A thread, and how to run it. ``reached`` turns true once there is something to go on with.
@@ -131,7 +122,7 @@ class Session:
     async def advance(
         self,
         start: Start,
-        watcher: Watcher,
+        progress: Progress,
         automatic: Callable[[Stop], Replies],
         tell: Callable[[Stop], None],
     ) -> Stop:
@@ -148,8 +139,9 @@ class Session:
             # Reading needs no model: a thread tells its result where no key is set.
             graph = build_graph(settings=Settings(), persistence=postgres)
             snapshot = await graph.aget_state(self._config())
-            going = start(snapshot)
-            going = going or await self._replied(postgres, snapshot)
+            going, replies = start(snapshot), postgres.checkpointer.replies
+            if not going and await replies.find(self.thread, open_questions(snapshot)):
+                going = Go(None)  # with a reply that was accepted before its run was killed
             going = going or await self._answered(graph, settings, automatic)
             refuse_foreign_calls(self.thread, snapshot, going)
             if going:
@@ -161,7 +153,7 @@ class Session:
                 config = self._config() | {"metadata": kept.metadata}
                 await graph.areopen(config, call=going.call)
             while going:
-                await self._stream(graph, going, kept, watcher)
+                await self._stream(graph, going, kept, progress)
                 going = await self._answered(graph, settings, automatic)
             stop = await self._stop(graph, settings)
             tell(stop)
@@ -210,21 +202,15 @@ class Session:
         store, form = postgres.store_for(settings.llm), self.response_format
         return build_graph(kept.model, tools, settings, postgres, store=store, response_format=form)
 
-    async def _stream(self, graph: Machine, going: Go, kept: Keepsake, watcher: Watcher) -> None:
+    async def _stream(self, graph: Machine, going: Go, kept: Keepsake, progress: Progress) -> None:
         config = self._config() | {"metadata": kept.metadata}
         parts: AsyncIterator[Any] = graph.astream(
             going.given, config, stream_mode=["updates", "custom", "values"]
         )
         async for mode, part in parts:
             self.reached, self.start = True, None
-            watcher.begin(self.thread, kept.model or "")
-            watcher.see(mode, part)
-
-    async def _replied(self, postgres: Postgres, snapshot: StateSnapshot) -> Go | None:
-        """Go on with a reply that was accepted before its run was killed."""
-        replies = postgres.checkpointer.replies
-        known = await replies.find(self.thread, open_questions(snapshot))
-        return Go(None) if known else None
+            progress.begin(self.thread, kept.model or "")
+            progress.see(mode, part)
 
     async def _answered(
         self, graph: Machine, settings: Settings, automatic: Callable[[Stop], Replies]

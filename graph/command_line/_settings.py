@@ -3,14 +3,13 @@
 import asyncio
 import json as json_format
 import re
-from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from daruma.graph.command_line._options import AsJson
+from daruma.graph.command_line._options import AsJson, paper_of
 from daruma.graph.command_line._printable import one_line, shown
 from daruma.state.errors import DarumaError
 
@@ -36,37 +35,30 @@ Wanted = Annotated[str | None, typer.Argument(metavar="[KEY]", help="A key, or a
 
 def settings(key: Wanted = None, *, effective: Effective = False, json: AsJson = False) -> None:
     """List every setting: its type, default, range, meaning and environment variable."""
-    from rich.console import Console
-
-    from daruma.graph.command_line._output import Paper
     from daruma.graph.command_line._tables import Table
-    from daruma.state.settings import settings_schema
+    from daruma.state.settings import settings_schema, values_in_force
 
     if json and key is None and not effective:
         typer.echo(json_format.dumps(settings_schema()))
         return
     found = _found(key)
     if effective:
-        table = Table(("key", "source", "value"), _in_force(found))
+        values = [(e.key.path, e.source, _masked(e.value)) for e in values_in_force(found)]
+        table = Table(("key", "source", "value"), values)
     elif json or (key and len(found) == 1):
         titles = ("key", "type", "default", "range", "what it is", "variable")
         rows = [(k.path, k.type, k.default, k.range, k.description, k.variable) for k in found]
         table = Table(titles, rows)
     else:
         note = "as a variable: DARUMA_ and the key in capitals, with __ for each dot"
-        table = Table(
-            ("key", "what it is"), [(each.path, _in_short(each)) for each in found], note=note
-        )
+        kept = [", ".join(filter(None, (k.type, k.range, f"default {k.default}"))) for k in found]
+        told = [(k.path, f"{k.description} ({how})") for k, how in zip(found, kept, strict=True)]
+        table = Table(("key", "what it is"), told, note=note)
     if key and len(table.rows) == 1 and not (json or effective):
         for title, cell in zip(table.columns, table.rows[0], strict=True):
             typer.echo(f"{title + ':':<12}{cell}" if cell else f"{title}:")
     else:
-        table.show(Paper(Console(highlight=False)), as_json=json)
-
-
-def _in_short(key: "SettingsKey") -> str:
-    kept = ", ".join(part for part in (key.type, key.range, f"default {key.default}") if part)
-    return f"{key.description} ({kept})"
+        table.show(paper_of(), as_json=json)
 
 
 def _found(wanted: str | None) -> "list[SettingsKey]":
@@ -85,12 +77,6 @@ def _found(wanted: str | None) -> "list[SettingsKey]":
     return found
 
 
-def _in_force(keys: "Sequence[SettingsKey]") -> list[tuple[str, str, str]]:
-    from daruma.state.settings import values_in_force
-
-    return [(each.key.path, each.source, _masked(each.value)) for each in values_in_force(keys)]
-
-
 def _masked(value: str) -> str:
     """Leave keys out of a value in JSON, and what follows a word for one, whole."""
     return json_format.dumps(_without_secrets(json_format.loads(value)), ensure_ascii=False)
@@ -105,13 +91,11 @@ def _without_secrets(value: Any) -> Any:
             _KEY if _NAME.fullmatch(name) else _without_secrets(each)
             for name, each in zip(before, value, strict=False)
         ]
-    return _text_without_secrets(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        from daruma.tools.text import without_keys
 
-
-def _text_without_secrets(text: str) -> str:
-    from daruma.tools.text import without_keys
-
-    return _AFTER_A_NAME.sub(rf"\1\2\3{_KEY}", without_keys(text))
+        return _AFTER_A_NAME.sub(rf"\1\2\3{_KEY}", without_keys(value))
+    return value
 
 
 # --- ``daruma trust``: agreeing to what a folder's settings, skills and templates hold (SE-02).
@@ -153,15 +137,12 @@ def agreed(path: Path, *, yes: bool = False) -> bool:
         return True
     typer.echo(f"{shown(str(proposal.path))}:", err=True)
     for change in proposal.changes:
-        typer.echo(
-            f"  {shown(change.key)}: {shown(_masked(json_format.dumps(change.value)))}", err=True
-        )
+        value = shown(_masked(json_format.dumps(change.value)))
+        typer.echo(f"  {shown(change.key)}: {value}", err=True)
     for record in proposal.parts:
         typer.echo(f"  {shown(record.path)}", err=True)
-    for refused in proposal.refused:
-        typer.echo(
-            f"  not to be trusted, for links in it or its size: {shown(str(refused))}", err=True
-        )
+    for refused in map(str, proposal.refused):
+        typer.echo(f"  not to be trusted, for links in it or its size: {shown(refused)}", err=True)
     if not yes and not _says_yes():
         return False
     proposal.agree()
@@ -188,17 +169,15 @@ def doctor(
     json: AsJson = False,
 ) -> None:
     """Check what Daruma needs: Python, packages, database, models, programs."""
-    from rich.console import Console
-
     from daruma.graph.command_line._diagnosis import diagnose
-    from daruma.graph.command_line._output import Line, Mark, Paper
+    from daruma.graph.command_line._output import Line, Mark
 
     findings = asyncio.run(diagnose(online=online))
     if json:
         rows = [{"name": f.name, "state": f.state, "text": f.text} for f in findings]
         typer.echo(json_format.dumps(rows))
     else:
-        paper = Paper(Console(highlight=False))
+        paper = paper_of()
         marks: dict[str, Mark] = {"ok": "ok", "note": "note", "missing": "bad"}
         width = max(len(each.name) for each in findings)
         for each in findings:

@@ -7,9 +7,9 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.types import Interrupt
 
 from daruma.graph.command_line._questions import how_to_answer
-from daruma.graph.command_line._tables import Table
+from daruma.graph.command_line._tables import Cell, Table
 from daruma.graph.standing import Standing, read_pending, standings, status_of
-from daruma.graph.storage import OpenQuestion, Postgres
+from daruma.graph.storage import Postgres
 from daruma.state.errors import DamagedState
 from daruma.state.result import TaskResult, headline_of
 from daruma.state.task import Task
@@ -45,23 +45,15 @@ async def list_threads(postgres: Postgres) -> Table:
 
 async def list_questions(postgres: Postgres, kind: str | None, older_than: float) -> Table:
     """Return what waits for a person, each with the command that answers, the longest first."""
-    found = await postgres.ainbox(kind=kind, older_than=older_than)
-    answers = [_answers(each) for each in found]
-    rows = [
-        (each.thread_id, each.kind, each.since, each.text, answer[0] if answer else "")
-        for each, answer in zip(found, answers, strict=True)
-    ]
-    values = [
-        each.to_dict() | {"answers": answer} for each, answer in zip(found, answers, strict=True)
-    ]
+    rows, values = list[tuple[Cell, ...]](), list[dict[str, Any]]()
+    for each in await postgres.ainbox(kind=kind, older_than=older_than):
+        of_tool = each.kind == "tool" or each.value is None
+        questions = [] if of_tool else [Interrupt(each.value, id=each.interrupt_id)]
+        answers = how_to_answer(each.thread_id, questions)
+        rows.append((each.thread_id, each.kind, each.since, each.text, *(answers[:1] or [""])))
+        values.append(each.to_dict() | {"answers": answers})
     columns = ("thread", "kind", "since", "question", "answer")
     return Table(columns, rows, values=values, nothing="nothing waits for a person", below=2)
-
-
-def _answers(asked: OpenQuestion) -> list[str]:
-    if asked.kind == "tool" or asked.value is None:
-        return []
-    return how_to_answer(asked.thread_id, [Interrupt(asked.value, id=asked.interrupt_id)])
 
 
 def _row(thread: str, found: CheckpointTuple, standing: Standing | None) -> Row:

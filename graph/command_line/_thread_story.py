@@ -21,19 +21,16 @@ from daruma.graph.command_line._options import no_such
 from daruma.graph.command_line._output import Line, Mark, Paper
 from daruma.graph.command_line._printable import (
     beginning,
+    counted,
     follow_command,
     one_line,
     resume_command,
     shown,
 )
-from daruma.graph.command_line._questions import (
-    how_to_answer,
-    plan_lines,
-    question_lines,
-)
+from daruma.graph.command_line._questions import how_to_answer, plan_lines, question_lines
 from daruma.graph.command_line._tables import render_age
 from daruma.graph.command_line._thread_view import Stop, ThreadView, savepoint_lines, thread_view
-from daruma.graph.storage import Postgres, aopen_postgres
+from daruma.graph.storage import Postgres
 from daruma.graph.timeline import (
     Moment,
     Timeline,
@@ -66,9 +63,8 @@ def when_lines(timeline: Timeline, now: float | None = None) -> Iterator[Line]:
     since = max(0.0, (time.time() if now is None else now) - timeline.started_at)
     began = _clock(timeline.started_at, "%Y-%m-%d %H:%M:%S")
     took = max(0.0, timeline.updated_at - timeline.started_at)
-    yield Line(
-        "note", f"began {began}, {render_age(since)}; took {render_duration(took)}{_cost(timeline)}"
-    )
+    told = (f"began {began}, {render_age(since)}; took {render_duration(took)}", *_cost(timeline))
+    yield Line("note", " · ".join(filter(None, told)))
 
 
 def timeline_lines(timeline: Timeline, tail: int | None = None) -> Iterator[Line]:
@@ -82,7 +78,10 @@ def timeline_lines(timeline: Timeline, tail: int | None = None) -> Iterator[Line
 
 def moment_lines(moment: Moment, start: float = 0.0) -> Iterator[Line]:
     """Yield one moment: its time and how long after ``start`` that is, and what came of it."""
-    at = f"{_clock(moment.at, '%H:%M:%S')} +{_offset(moment.at - start)}"
+    minutes, seconds = divmod(int(max(0.0, moment.at - start)), 60)
+    hours, minutes = divmod(minutes, 60)
+    offset = f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+    at = f"{_clock(moment.at, '%H:%M:%S')} +{offset}"
     if moment.kind == "phase" and moment.ok is None:
         yield Line("head", one_line(moment.title), at)
         return
@@ -115,34 +114,22 @@ def _ending(output: str) -> list[str]:
 
 
 def _tail(moment: Moment) -> str:
-    told = (
-        render_duration_if_any(moment.seconds),
-        f"{moment.tokens:,} tokens" if moment.tokens else "",
-        f"${moment.usd:.4f}" if moment.usd else "",
-        one_line(moment.note, 200),
-    )
-    return " · ".join(each for each in told if each)
+    told = (render_duration_if_any(moment.seconds), *_cost(moment), one_line(moment.note, 200))
+    return " · ".join(filter(None, told))
 
 
-def _cost(timeline: Timeline) -> str:
-    tokens = f" · {timeline.tokens:,} tokens" if timeline.tokens else ""
-    return tokens + (f" · ${timeline.usd:.4f}" if timeline.usd else "")
+def _cost(of: Timeline | Moment) -> tuple[str, str]:
+    return f"{of.tokens:,} tokens" if of.tokens else "", f"${of.usd:.4f}" if of.usd else ""
 
 
 def _left_out(number: int, *, whole: bool) -> str:
     before = f"{number} moments before are left out" if number else ""
     thinned = "" if whole else "what came first was thinned away"
-    return "; ".join(each for each in (before, thinned) if each)
+    return "; ".join(filter(None, (before, thinned)))
 
 
 def _clock(at: float, form: str) -> str:
     return datetime.fromtimestamp(at).astimezone().strftime(form)
-
-
-def _offset(seconds: float) -> str:
-    minutes, rest = divmod(int(max(0.0, seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 # --- The story of one thread: what was asked, said and done, and where it stands.
@@ -179,27 +166,30 @@ def print_end(paper: Paper, view: ThreadView) -> None:
     """Print where a thread stands: its result, its open questions, or how to go on."""
     if view.trouble:
         paper.put(Line("bad", one_line(view.trouble, 1000)))
+    stop = view.stop
     if view.is_busy:
         paper.put(Line("head", view.status.capitalize(), f"see {follow_command(view.thread)}"))
-    elif view.stop:
-        _print_stop(paper, view, view.stop)
-    else:
-        paper.put(Line("head", "Unfinished", f"go on with {resume_command(view.thread)}"))
-
-
-def _print_stop(paper: Paper, view: ThreadView, stop: Stop) -> None:
-    if stop.result:
+        return
+    if stop and stop.result:
         print_summary(paper, view.thread, stop.result, stop.savepoints)
         if view.traceback:
             paper.put(Line("head", "Traceback"))
             paper.put(*(Line("line", line) for line in view.traceback.splitlines()))
-    if stop.questions:
-        for question in stop.questions:
-            paper.put(*question_lines(question.value, known=True, checks=stop.checks))
-        commands = how_to_answer(view.thread, stop.questions)
-        paper.put(Line("head", "Answer with"), *(Line("line", text) for text in commands))
-    elif stop.result is None:
+    if stop and stop.questions:
+        print_questions(paper, stop, known=True)
+    elif stop is None or stop.result is None:
         paper.put(Line("head", "Unfinished", f"go on with {resume_command(view.thread)}"))
+
+
+def print_questions(paper: Paper, stop: Stop, *, known: bool, asked: bool = False) -> None:
+    """Print the open questions, unless they were ``asked`` just now, and how to answer them.
+
+    A ``known`` plan has just been shown.
+    """
+    for question in () if asked else stop.questions:
+        paper.put(*question_lines(question.value, known=known, checks=stop.checks))
+    commands = how_to_answer(stop.thread, stop.questions)
+    paper.put(Line("head", "Answer with"), *(Line("line", text) for text in commands))
 
 
 # --- How a task ended, on one screen: what was done, how it was checked, what it took.
@@ -234,7 +224,10 @@ def print_summary(
     said = result.output if structured is None else indented
     console.print(Text(shown(said)), soft_wrap=not paper.terminal)
     console.print()
-    _print_rows(paper, [*_rows(paper, thread, result), *_undo_rows(thread, result, savepoints)])
+    rows = _rows(paper, thread, result)
+    if any(each.snapshot for each in savepoints if each.task_id == result.task_id):
+        rows.append(("undo", f"daruma undo {shlex.quote(thread)}"))
+    _print_rows(paper, rows)
     if result.verification and not result.verification.passed:
         said = excerpt(result.verification, limit=_EXCERPT)
         console.print()
@@ -257,9 +250,7 @@ def _print_rows(paper: Paper, rows: list[tuple[str, str]]) -> None:
 
 
 def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]]:
-    marked = [
-        f"{paper.symbol(_PHASES.get(phase.status, 'bad'))} {phase.title}" for phase in result.phases
-    ]
+    marked = [f"{paper.symbol(_PHASES.get(e.status, 'bad'))} {e.title}" for e in result.phases]
     checks = result.verification.checks if result.verification else ()
     checked = [f"{paper.symbol(_OUTCOMES[check.outcome])} {check.command}" for check in checks]
     changed = result.verification.changed_tests if result.verification else ()
@@ -290,22 +281,14 @@ def _why_unchecked(result: TaskResult) -> str:
     return "" if told else result.checked.why
 
 
-def _undo_rows(
-    thread: str, result: TaskResult, savepoints: Sequence[Savepoint]
-) -> list[tuple[str, str]]:
-    of_task = [each for each in savepoints if each.task_id == result.task_id]
-    if not any(each.snapshot for each in of_task):
-        return []
-    return [("undo", f"daruma undo {shlex.quote(thread)}")]
-
-
 def _tokens(result: TaskResult) -> str:
-    read = sum(usage["input_tokens"] for usage in result.usage.values())
-    written = sum(usage["output_tokens"] for usage in result.usage.values())
-    calls = sum(usage["calls"] for usage in result.usage.values())
-    about = "about " if any(usage.get("estimated") for usage in result.usage.values()) else ""
-    made = "1 call" if calls == 1 else f"{calls} calls"
-    return f"{about}{read:,} read, {written:,} written in {made}" if calls else ""
+    usages = result.usage.values()
+    read, written, calls = (
+        sum(each[name] for each in usages) for name in ("input_tokens", "output_tokens", "calls")
+    )
+    about = "about " if any(each.get("estimated") for each in usages) else ""
+    told = f"{about}{read:,} read, {written:,} written in {counted(calls, 'call')}"
+    return told if calls else ""
 
 
 # --- Watching a thread that some other process runs: what is new is told, until it stops.
@@ -340,7 +323,6 @@ async def follow(
 MADE_HERE = '<meta name="generator" content="daruma">'
 """Stands near the beginning of every page: only such a file is written over."""
 
-_SHOWN = "-"
 _LONGEST = 200
 """Bytes of a file's name before its ending; file systems take 255 in all."""
 
@@ -354,23 +336,19 @@ def write_page(thread: str, file: str | None, page: str) -> None:
 
     An older page is written over, anything else is not: raises :class:`PageRefused`.
     """
-    if file == _SHOWN:
+    if file == "-":
         typer.echo(page.encode(), nl=False)
         return
-    path = Path(file or f"{_file_name(thread)}.html")
+    name = re.sub(r"[^\w.-]+", "_", thread).lstrip(".") or "thread"
+    path = Path(file or f"{name.encode()[:_LONGEST].decode(errors='ignore')}.html")
     if os.path.lexists(path) and not _is_ours(path):
         raise PageRefused(f"{path} is there and is no page of Daruma's: name another file")
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
-        reason = f"{path} can not be written ({error.strerror}): name another file"
-        raise PageRefused(reason) from None
+        why = f"{path} can not be written ({error.strerror}): name another file"
+        raise PageRefused(why) from None
     typer.echo(f"{path}")
-
-
-def _file_name(thread: str) -> str:
-    name = re.sub(r"[^\w.-]+", "_", thread).lstrip(".") or "thread"
-    return name.encode()[:_LONGEST].decode(errors="ignore")
 
 
 def _is_ours(path: Path) -> bool:
@@ -380,13 +358,12 @@ def _is_ours(path: Path) -> bool:
         return MADE_HERE.encode() in file.read(2000)
 
 
-async def page_of_thread(thread: str) -> str:
+async def page_of_thread(postgres: Postgres, thread: str) -> str:
     """Return the page of a thread.
 
     Raises :class:`~daruma.graph.command_line._options.ThreadRefused` where there is no such thread.
     """
-    async with aopen_postgres() as postgres:
-        snapshot = await read_snapshot(postgres.checkpointer, thread)
-        if snapshot is None:
-            raise await no_such(postgres, thread)
-        return (await read_timeline(postgres.checkpointer, snapshot)).page()
+    snapshot = await read_snapshot(postgres.checkpointer, thread)
+    if snapshot is None:
+        raise await no_such(postgres, thread)
+    return (await read_timeline(postgres.checkpointer, snapshot)).page()

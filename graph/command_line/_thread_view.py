@@ -20,7 +20,6 @@ from daruma.state import budget
 from daruma.state.budget import ended_with, outcomes
 from daruma.state.channels import State
 from daruma.state.errors import DamagedState
-from daruma.state.failure import Failure
 from daruma.state.interrupts import is_question
 from daruma.state.plan import Plan, first_failed
 from daruma.state.recovery import Recovered
@@ -92,16 +91,6 @@ async def checks_ahead(snapshot: StateSnapshot, settings: Settings) -> tuple[str
 # --- Where a thread stands when nothing is running.
 
 
-def questions_of(snapshot: StateSnapshot) -> tuple[Interrupt, ...]:
-    """Return what is open. A tool's own question, of any form, is shown, and answered in Python."""
-    return tuple(
-        each
-        if is_question(each.value)
-        else Interrupt(value={"type": "tool_question", "question": repr(each.value)}, id=each.id)
-        for each in snapshot.interrupts
-    )
-
-
 @dataclass(frozen=True)
 class Stop:
     """Where a thread stands when nothing is running: at its result, or at open questions.
@@ -118,10 +107,20 @@ class Stop:
 
     @classmethod
     def at(cls, thread: str, snapshot: StateSnapshot) -> Self:
-        """Read it off a thread's state."""
+        """Read it off a thread's state.
+
+        A tool's own question, of any form, is shown, and answered in Python.
+        """
         values = snapshot.values
-        kept = tuple(values.get("savepoints", ()))
-        return cls(thread, values.get("result"), questions_of(snapshot), kept)
+        questions = tuple(
+            each
+            if is_question(each.value)
+            else Interrupt(
+                value={"type": "tool_question", "question": repr(each.value)}, id=each.id
+            )
+            for each in snapshot.interrupts
+        )
+        return cls(thread, values.get("result"), questions, tuple(values.get("savepoints", ())))
 
 
 # --- What the tasks and phases were called that savepoints were taken for.
@@ -251,11 +250,6 @@ class ThreadView:
         return bool(self.standing and self.standing.is_busy)
 
     @property
-    def request(self) -> str:
-        """What is queued for it, in words."""
-        return self.standing.request if self.standing else ""
-
-    @property
     def trouble(self) -> str:
         """Why a worker could not run it."""
         return self.standing.error if self.standing else ""
@@ -307,7 +301,7 @@ async def thread_view(postgres: Postgres, thread: str, *, whole: bool = False) -
     if snapshot is None:
         if standing is None:
             raise await no_such(postgres, thread)
-        return _submitted(standing)
+        return ThreadView(standing.thread_id, standing.since.astimezone(), standing)
     view = _view(thread, snapshot, standing)
     view = replace(view, titles=await titles_on(postgres, view))
     if not whole:
@@ -320,31 +314,19 @@ async def thread_view(postgres: Postgres, thread: str, *, whole: bool = False) -
     return replace(view, stop=stop, timeline=await read_timeline(saver, snapshot))
 
 
-def _submitted(standing: Standing) -> ThreadView:
-    return ThreadView(standing.thread_id, standing.since.astimezone(), standing)
-
-
 def _view(thread: str, snapshot: StateSnapshot, standing: Standing | None) -> ThreadView:
-    values = snapshot.values
+    state = State(**snapshot.values)
+    fallen = first_failed(state.plan) if state.plan else None
+    failure = state.failure or (fallen.failure if fallen else None)
+    bug = failure if failure and failure.code == "internal_error" else None
     return ThreadView(
         thread=thread,
         updated_at=datetime.fromisoformat(str(snapshot.created_at)),
         standing=standing,
         model=Keepsake.of(snapshot.metadata or {}).model,
-        task=values["task"],
-        plan=values["plan"],
-        recoveries=_recoveries(values),
+        task=state.task,
+        plan=state.plan,
+        recoveries=outcomes(budget.of_task(state), ended_with(state)),
         stop=Stop.at(thread, snapshot),
-        traceback=_traceback(values["failure"], values["plan"]),
+        traceback=bug.detail if bug else "",
     )
-
-
-def _recoveries(values: Mapping[str, Any]) -> tuple[Recovered, ...]:
-    state = State(**values)
-    return outcomes(budget.of_task(state), ended_with(state))
-
-
-def _traceback(failure: Failure | None, plan: Plan | None) -> str:
-    fallen = first_failed(plan) if plan else None
-    found = failure or (fallen.failure if fallen else None)
-    return found.detail if found and found.code == "internal_error" else ""

@@ -5,18 +5,17 @@ import json as json_format
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from daruma.graph.command_line._options import AsJson, ThreadName
+from daruma.graph.command_line._options import AsJson, ThreadName, in_storage, no_such, paper_of
 from daruma.graph.command_line._printable import one_line
 from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:
     from daruma.graph.command_line._output import Paper
-    from daruma.graph.command_line._tables import Table
-    from daruma.graph.command_line._thread_view import ThreadView
     from daruma.graph.command_line._undo import UndoTalk
     from daruma.graph.storage import OldThread, Pruned
     from daruma.state.allowances import Allowance
@@ -28,17 +27,9 @@ if TYPE_CHECKING:
 
 def threads() -> None:
     """List the threads, the one used last first."""
-    from rich.console import Console
-
-    from daruma.graph.command_line._output import Paper
     from daruma.graph.command_line._thread_list import list_threads
-    from daruma.graph.storage import aopen_postgres
 
-    async def look() -> "Table":
-        async with aopen_postgres() as postgres:
-            return await list_threads(postgres)
-
-    asyncio.run(look()).show(Paper(Console(highlight=False)))
+    in_storage(list_threads).show(paper_of())
 
 
 def inbox(
@@ -51,30 +42,22 @@ def inbox(
     tsv: Annotated[bool, typer.Option("--tsv", help="Tab-separated, on a terminal too.")] = False,
 ) -> None:
     """List what waits for a person, over all threads, with the command that answers."""
-    from rich.console import Console
-
-    from daruma.graph.command_line._output import Paper
     from daruma.graph.command_line._thread_list import list_questions
-    from daruma.graph.storage import aopen_postgres
     from daruma.state.interrupts import KINDS
 
     if kind not in (None, "tool", *KINDS):
         raise typer.BadParameter(f"{kind!r} is no kind: there are {', '.join(KINDS)} and tool")
     seconds = seconds_of(older)
 
-    async def look() -> "Table":
-        async with aopen_postgres() as postgres:
-            return await list_questions(postgres, kind, seconds)
-
-    asyncio.run(look()).show(Paper(Console(highlight=False)), as_json=json, as_tsv=tsv)
+    table = in_storage(lambda postgres: list_questions(postgres, kind, seconds))
+    table.show(paper_of(), as_json=json, as_tsv=tsv)
 
 
 def show(
     thread: ThreadName,
     *,
     follow: Annotated[
-        bool,
-        typer.Option("--follow", help="Tell what happens until it stops."),
+        bool, typer.Option("--follow", help="Tell what happens until it stops.")
     ] = False,
     tail: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Only the last N things that happened.")
@@ -90,36 +73,29 @@ def show(
     ] = None,
 ) -> None:
     """Show what happened on a thread, where it stands, and what it waits for."""
-    if html or file:
-        _write_page(
-            thread, file, alone=html and not (follow or json or context or tail is not None)
-        )
-        return
-    from rich.console import Console
-
-    from daruma.graph.command_line._output import Paper
+    from daruma.graph.command_line import _thread_story as story
     from daruma.graph.command_line._tables import context_table
-    from daruma.graph.command_line._thread_story import print_end, print_story
+    from daruma.graph.command_line._thread_view import thread_view
 
-    paper = Paper(Console(stderr=follow and json, highlight=False))
-    view = asyncio.run(_followed(thread, paper) if follow else _one(thread))
+    if html or file:
+        if not html or follow or json or context or tail is not None:
+            raise typer.BadParameter("FILE goes with --html, and --html with no other option")
+        page = in_storage(lambda postgres: story.page_of_thread(postgres, thread))
+        story.write_page(thread, file, page)
+        return
+
+    paper = paper_of(stderr=follow and json)
+    read = partial(story.follow, paper=paper) if follow else partial(thread_view, whole=True)
+    view = in_storage(lambda postgres: read(postgres, thread))
     if context:
         result = view.stop.result if view.stop else None
         context_table(result.context_usage if result else None).show(paper, as_json=json)
     elif json:
         typer.echo(json_format.dumps(view.to_dict()))
     elif follow:
-        print_end(paper, view)
+        story.print_end(paper, view)
     else:
-        print_story(paper, view, tail)
-
-
-def _write_page(thread: str, file: str | None, *, alone: bool) -> None:
-    from daruma.graph.command_line._thread_story import page_of_thread, write_page
-
-    if not alone:
-        raise typer.BadParameter("FILE goes with --html, and --html with no other option")
-    write_page(thread, file, asyncio.run(page_of_thread(thread)))
+        story.print_story(paper, view, tail)
 
 
 def graph() -> None:
@@ -127,22 +103,6 @@ def graph() -> None:
     from daruma.graph.machine import mermaid
 
     typer.echo(mermaid(), nl=False)
-
-
-async def _followed(thread: str, paper: "Paper") -> "ThreadView":
-    from daruma.graph.command_line._thread_story import follow
-    from daruma.graph.storage import aopen_postgres
-
-    async with aopen_postgres() as postgres:
-        return await follow(postgres, thread, paper)
-
-
-async def _one(thread: str) -> "ThreadView":
-    from daruma.graph.command_line._thread_view import thread_view
-    from daruma.graph.storage import aopen_postgres
-
-    async with aopen_postgres() as postgres:
-        return await thread_view(postgres, thread, whole=True)
 
 
 # --- ``daruma threads prune``: delete old threads with all that belongs to them.
@@ -183,12 +143,10 @@ def prune(  # each is an option of the command
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
 ) -> None:
     """Delete threads that nobody wrote on for long; never one that is being run."""
-    from rich.console import Console
-
-    from daruma.graph.command_line._output import Line, Paper
+    from daruma.graph.command_line._output import Line
     from daruma.graph.storage import open_postgres
 
-    paper, seconds = Paper(Console(highlight=False)), seconds_of(older_than)
+    paper, seconds = paper_of(), seconds_of(older_than)
     _refuse_unknown(status or ())
     with open_postgres() as postgres:
         old = postgres.old_threads(seconds, status=status, unfinished=unfinished)
@@ -232,10 +190,8 @@ def _tell(paper: "Paper", old: "Sequence[OldThread]") -> None:
     for each in old:
         tail = f"{each.standing}, last written {each.updated_at:%Y-%m-%d}, {size_of(each.size)}"
         paper.put(Line("line", one_line(each.thread_id, 100), tail))
-    if old:
-        paper.put(Line("note", f"{len(old)} threads, {size_of(sum(each.size for each in old))}"))
-    else:
-        paper.put(Line("note", "no thread is that old and may go"))
+    total = f"{len(old)} threads, {size_of(sum(each.size for each in old))}"
+    paper.put(Line("note", total if old else "no thread is that old and may go"))
 
 
 def _wanted(paper: "Paper", number: int, *, keep_history: bool) -> bool:
@@ -361,29 +317,19 @@ def undo(  # each is an option of the command
     ] = False,
 ) -> None:
     """Put files back as they were before a thread's newest task, or at one of its savepoints."""
-    from rich.console import Console
-
-    from daruma.graph.command_line._output import Paper
+    from daruma.graph.command_line._thread_view import thread_view
     from daruma.graph.command_line._undo import UndoTalk
 
     if keep and overwrite:
         raise typer.BadParameter("give one of --keep and --overwrite")
-    paper = Paper(Console(stderr=json, highlight=False))
+    paper = paper_of(stderr=json)
     asks = not json and paper.terminal and sys.stdin is not None and sys.stdin.isatty()
     talk = UndoTalk(paper, yes=yes, json=json, read=input if asks else None)
     if names:
-        talk.tell(asyncio.run(_view(thread)))
+        talk.tell(in_storage(lambda postgres: thread_view(postgres, thread)))
         return
     conflicts: Conflicts = "keep" if keep else "overwrite" if overwrite else "refuse"
     raise typer.Exit(_put_back(thread, to, conflicts, talk))
-
-
-async def _view(thread: str) -> "ThreadView":
-    from daruma.graph.command_line._thread_view import thread_view
-    from daruma.graph.storage import aopen_postgres
-
-    async with aopen_postgres() as postgres:
-        return await thread_view(postgres, thread)
 
 
 def _put_back(thread: str, to: str | None, conflicts: "Conflicts", talk: "UndoTalk") -> int:
@@ -391,7 +337,6 @@ def _put_back(thread: str, to: str | None, conflicts: "Conflicts", talk: "UndoTa
     from langchain_core.runnables import RunnableConfig
 
     from daruma.graph.build import build_graph
-    from daruma.graph.command_line._options import no_such
     from daruma.graph.history import place_of
     from daruma.graph.storage import open_postgres, thread_held
     from daruma.graph.sync import run

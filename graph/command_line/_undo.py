@@ -8,9 +8,9 @@ from typing import Any
 
 import typer
 
+from daruma.graph.command_line._event_lines import left_lines, named_lines
 from daruma.graph.command_line._output import Line, Mark, Paper
-from daruma.graph.command_line._printable import one_line
-from daruma.graph.command_line._questions import left_lines, named_lines
+from daruma.graph.command_line._printable import counted, one_line
 from daruma.graph.command_line._thread_view import ThreadView, savepoint_lines, savepoint_values
 from daruma.graph.history import Place, UndoRefused, snapshots_of
 from daruma.tools.snapshots import Change, Conflicts, Restored, RestoreRefused, preview_restore
@@ -25,25 +25,21 @@ _MARKS: dict[str, Mark] = {"added": "plus", "changed": "note", "deleted": "minus
 
 def preview_lines(place: Place, changes: Sequence[Change]) -> list[Line]:
     """Say what putting back would do to which file."""
-    head = Line("head", f"Back to {name_of(place)}", place.workspace)
+    kept = f"savepoint {place.savepoint.id}" if place.savepoint else f"snapshot {place.snapshot}"
+    head = Line("head", f"Back to {kept}", place.workspace)
     if not changes:
         return [head, Line("note", "nothing is to be put back")]
-    shown = [_line(each) for each in changes[:_SHOWN]]
+    shown = [Line(_MARKS[e.what], one_line(e.path, 300), e.what) for e in changes[:_SHOWN]]
     more = len(changes) - len(shown)
     rest = [Line("note", f"and {more} more")] if more else []
     return [head, *shown, *rest]
 
 
-def name_of(place: Place) -> str:
-    """Return what a state is called."""
-    if place.savepoint is None:
-        return f"snapshot {place.snapshot}"
-    return f"savepoint {place.savepoint.id}"
-
-
 def restored_lines(thread: str, restored: Restored) -> list[Line]:
     """Say what was put back, what was not, and how to undo that."""
-    files = "1 path was" if len(restored.paths) == 1 else f"{len(restored.paths)} paths were"
+    files = (
+        f"{counted(len(restored.paths), 'path')} {'was' if len(restored.paths) == 1 else 'were'}"
+    )
     exact = restored.exact and not restored.left
     done: Mark = "ok" if restored.paths else "note"
     looked = "looked at again, and exact" if exact else ""
@@ -87,10 +83,6 @@ def restored_values(place: Place, restored: Restored) -> dict[str, Any]:
     }
 
 
-def _line(change: Change) -> Line:
-    return Line(_MARKS[change.what], one_line(change.path, 300), change.what)
-
-
 # --- The talk around putting files back: say what will change, ask, do it, and say what came of it.
 
 EXACT, INEXACT, REFUSED = 0, 1, 2
@@ -131,8 +123,11 @@ class UndoTalk:
             return REFUSED
         try:
             restored = snapshots.restore(place.snapshot, conflicts=conflicts)
-        except RestoreRefused as refused:
-            return self._refused(place, to, refused)
+        except RestoreRefused as refusal:
+            self.paper.put(*refused_lines(place.thread, to, refusal))
+            told = {"refused": str(refusal), "conflicts": list(refusal.conflicts)}
+            self._print({"thread": place.thread, **told})
+            return REFUSED
         self.paper.put(*restored_lines(place.thread, restored))
         self._print(restored_values(place, restored))
         return EXACT if restored.exact and not restored.left else INEXACT
@@ -144,12 +139,6 @@ class UndoTalk:
             return self.read("  Put the files back? [y]es, [n]o: ").strip().lower()[:1] == "y"
         except EOFError:
             return False
-
-    def _refused(self, place: Place, to: str | None, refused: RestoreRefused) -> int:
-        self.paper.put(*refused_lines(place.thread, to, refused))
-        told = {"refused": str(refused), "conflicts": list(refused.conflicts)}
-        self._print({"thread": place.thread, **told})
-        return REFUSED
 
     def _print(self, values: dict[str, Any]) -> None:
         if self.json:

@@ -25,12 +25,8 @@ if TYPE_CHECKING:
         resolve_embeddings,
         resolve_model,
     )
-    from daruma.graph.models._calls import (
-        Request,
-    )
-    from daruma.graph.models._client_per_loop import (
-        ClientPerLoop,
-    )
+    from daruma.graph.models._calls import Request
+    from daruma.graph.models._client_per_loop import ClientPerLoop
     from daruma.graph.models._faults import (
         Fault,
         ModelUnavailable,
@@ -46,24 +42,10 @@ if TYPE_CHECKING:
         model_address,
         tokens_of,
     )
-    from daruma.graph.models._openai_answers import (
-        ReadableAnswers,
-        check_whole,
-        per_loop_model,
-    )
-    from daruma.graph.models._providers import (
-        key_variables,
-        misspelt_variable,
-    )
-    from daruma.graph.models._script import (
-        read_script,
-    )
-    from daruma.graph.models._scripted import (
-        CALL_KEY,
-        ROLE_KEY,
-        AnsweringModel,
-        ScriptedChatModel,
-    )
+    from daruma.graph.models._openai_answers import ReadableAnswers, check_whole, per_loop_model
+    from daruma.graph.models._providers import key_variables, misspelt_variable
+    from daruma.graph.models._script import read_script
+    from daruma.graph.models._scripted import CALL_KEY, ROLE_KEY, AnsweringModel, ScriptedChatModel
 else:
     __getattr__ = open_late(
         __name__,
@@ -72,7 +54,7 @@ else:
             "_by_role": "AUXILIARY Models embeddings_name resolve_embeddings resolve_model",
             "_calls": "Request",
             "_client_per_loop": "ClientPerLoop",
-            "_faults": ("Fault ModelUnavailable ScriptedFault ScriptError fault_of keys_of"),
+            "_faults": "Fault ModelUnavailable ScriptedFault ScriptError fault_of keys_of",
             "_names": "check_model check_models full_name model_address tokens_of",
             "_openai_answers": "ReadableAnswers check_whole per_loop_model",
             "_providers": "key_variables misspelt_variable",

@@ -361,11 +361,6 @@ class Told(Protocol):
         """Take the answer down."""
 
 
-def untraced(this: Pursuit) -> AbstractContextManager[Told | None]:  # noqa: ARG001 - of anything
-    """Trace nothing."""
-    return nullcontext()
-
-
 class Asker:
     """What nodes ask models with; an :class:`daruma.tools.context.Ask`.
 
@@ -377,7 +372,7 @@ class Asker:
         self,
         models: Models,
         *,
-        trace: Callable[[Pursuit], AbstractContextManager[Told | None]] = untraced,
+        trace: Callable[[Pursuit], AbstractContextManager[Told | None]] = lambda _: nullcontext(),
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         luck: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
@@ -386,7 +381,7 @@ class Asker:
         self._sleep, self._luck, self._clock = sleep, luck, clock
         self.own_auxiliary = models.own_auxiliary
         self._member = ""
-        self._note: Note = _noted_nowhere
+        self._note: Note = lambda _failure, _error: None  # nobody ends with it
         self._said_no: set[str] = set()
         self._offered = ToolOfferingModel()
 
@@ -408,11 +403,7 @@ class Asker:
             left = (at for at, model in enumerate(chain) if model not in self._said_no)
             request = Request(messages, tools, sampling, offered=self._offered)
             this = Pursuit(
-                node,
-                call,
-                role,
-                chain,
-                request,
+                *(node, call, role, chain, request),
                 limits=self._limits_of(role),
                 emit=emit,
                 luck=self._luck,
@@ -522,7 +513,3 @@ class Asker:
             this.charged = await self._models.priced(usage, this.role, this.place)
             raise
         return message
-
-
-def _noted_nowhere(failure: Failure, error: BaseException) -> None:
-    """Keep no exception: nobody ends with it."""

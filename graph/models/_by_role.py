@@ -42,10 +42,6 @@ def resolve_embeddings(given: Embeddings | str, aliases: Mapping[str, str]) -> E
     prefix, _, name = spec.partition(":")
     if prefix != "openai" or not name:
         raise ModelUnavailable(f'unknown embedding model "{spec}": write openai:NAME')
-    return _openai_embeddings(name)
-
-
-def _openai_embeddings(name: str) -> Embeddings:
     import openai
     from langchain_openai import OpenAIEmbeddings
 
@@ -156,7 +152,13 @@ class Models:
         key, chosen = self._meant(role, place)
         if key not in self._made:
             # Two threads may both make it; both then use the one that was stored first.
-            made = self._make(chosen, self._options(key[1]))
+            if isinstance(chosen, BaseChatModel):
+                made = per_loop_model(chosen)
+            else:
+                options, aliases = self._options(key[1]), self.aliases
+                made = resolve_model(
+                    chosen, aliases=aliases, requests=self.requests, options=options
+                )
             look_up(made)
             self._made.setdefault(key, made)
         return self._made[key]
@@ -199,11 +201,6 @@ class Models:
 
     def _named(self, role: str) -> str | None:
         return {AUXILIARY: self.auxiliary, "judge": self.pricing.judge_model}.get(role)
-
-    def _make(self, chosen: BaseChatModel | str, options: ModelOptions) -> BaseChatModel:
-        if isinstance(chosen, BaseChatModel):
-            return per_loop_model(chosen)
-        return resolve_model(chosen, aliases=self.aliases, requests=self.requests, options=options)
 
     def name(self, role: str) -> str:
         """The role's first model as the record shows it: aliases followed, nothing made."""

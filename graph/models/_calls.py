@@ -89,19 +89,11 @@ async def ask_model(
                 return unheard
     else:
         messages = with_images(model, messages)
-    return await model.ainvoke(_prompt(model, messages), config, **options)
-
-
-def _prompt(
-    asked: Runnable[LanguageModelInput, AIMessage], messages: Sequence[BaseMessage]
-) -> LanguageModelInput:
-    """Return messages as a prompt for whoever is known to take one, for others as the list.
-
-    Of a prompt LangChain converts and checks nothing. A model whose ``ainvoke`` is its author's
-    own, or what its ``bind_tools`` made, may know lists only.
-    """
-    known = isinstance(asked, AnsweringModel) or type(asked).ainvoke is BaseChatModel.ainvoke
-    return ChatPromptValue.model_construct(messages=messages) if known else list(messages)
+    # Of a prompt LangChain converts and checks nothing. A model whose `ainvoke` is its author's
+    # own, or what its `bind_tools` made, may know lists only.
+    known = isinstance(model, AnsweringModel) or type(model).ainvoke is BaseChatModel.ainvoke
+    prompt = ChatPromptValue.model_construct(messages=messages) if known else list(messages)
+    return await model.ainvoke(prompt, config, **options)
 
 
 # --- Images of tools: each provider has its place for them, and some models see none (FA-11).
@@ -160,21 +152,19 @@ class ToolOfferingModel:
             return await bound.ainvoke(shown, RunnableConfig(metadata=metadata))
         # A binding that adds nothing to a config merges that of the node with itself, which comes
         # to the node's own again, and takes longer than all that is ours of a request.
-        config = RunnableConfig(metadata=_of_the_node() | metadata)
+        own = (var_child_runnable_config.get() or {}).get("metadata") or {}
+        config = RunnableConfig(metadata=own | metadata)
         return await ask_model(bound.bound, messages, config, bound.kwargs)
 
     def _bound(self, model: BaseChatModel, tools: tuple[Tool, ...]) -> Bound:
         last = self._last
         if last is None or last[0] is not model or last[1] != tools:
-            last = self._last = model, tools, _binding(model, tools)
+            try:
+                bound = model.bind_tools([tool.as_function() for tool in tools])
+            except NotImplementedError as error:  # as LangChain's base class has it
+                raise ToolsUnavailable(f"{type(model).__name__} takes no tools") from error
+            last = self._last = model, tools, bound
         return last[2]
-
-
-def _binding(model: BaseChatModel, tools: Sequence[Tool]) -> Bound:
-    try:
-        return model.bind_tools([tool.as_function() for tool in tools])
-    except NotImplementedError as error:  # as LangChain's base class has it
-        raise ToolsUnavailable(f"{type(model).__name__} takes no tools") from error
 
 
 def _is_plain(bound: Bound) -> TypeGuard[RunnableBinding[LanguageModelInput, AIMessage]]:
@@ -185,10 +175,6 @@ def _is_plain(bound: Bound) -> TypeGuard[RunnableBinding[LanguageModelInput, AIM
         and not bound.config
         and not bound.config_factories
     )
-
-
-def _of_the_node() -> dict[str, Any]:
-    return (var_child_runnable_config.get() or {}).get("metadata") or {}
 
 
 # --- One request to a model: what is said, which tools are offered, how the answer is wanted.

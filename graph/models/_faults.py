@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from json import JSONDecodeError
 from socket import gaierror
-from typing import Any, Final, Literal, TypeGuard
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -102,31 +102,23 @@ class ScriptExhausted(ScriptError):
 
 Kind = Literal["again", "mend", "next", "final"]
 
-_FATES: Final[Mapping[Reason, tuple[Kind, bool]]] = {
-    "too_large": ("final", False),
-    "quota": ("next", True),
-    "not_found": ("next", False),
-    "tools_unsupported": ("next", False),
-    "auth": ("final", True),
-    "rate_limited": ("again", False),
-    "server": ("again", False),
-    "timeout": ("again", False),
-    "connection": ("again", False),
-    "bad_request": ("final", False),
-    "unknown": ("next", False),
+_FATES: Final[Mapping[Reason, tuple[Kind, bool, str]]] = {
+    "too_large": ("final", False, "the request is too large"),
+    "quota": ("next", True, "the quota or the credit is used up"),
+    "not_found": ("next", False, "no such model or address"),
+    "tools_unsupported": ("next", False, "the model takes no tools"),
+    "auth": ("final", True, "the key is refused"),
+    "rate_limited": ("again", False, "too many requests"),
+    "server": ("again", False, "the server failed"),
+    "timeout": ("again", False, ""),
+    "connection": ("again", False, ""),
+    "bad_request": ("final", False, "the request is refused"),
+    "unknown": ("next", False, ""),
 }
+"""What is done about each, whether it is so for good, and what it is called."""
 _LOST = frozenset({"TransportError", "APIConnectionError", "ClientError", "APIError"})
 """What httpx, the clients made of one mould (OpenAI, Anthropic), and aiohttp call it."""
-_TITLES: Final[Mapping[Reason, str]] = {
-    "too_large": "the request is too large",
-    "rate_limited": "too many requests",
-    "quota": "the quota or the credit is used up",
-    "auth": "the key is refused",
-    "not_found": "no such model or address",
-    "tools_unsupported": "the model takes no tools",
-    "bad_request": "the request is refused",
-    "server": "the server failed",
-}
+
 _OTHER_LOOP: Final = (
     "the model's HTTP client belongs to another event loop: give it one that serves all,"
     " http_async_client=daruma.ClientPerLoop()"
@@ -158,7 +150,7 @@ class Fault:
 
 def fault_of(error: Exception, *, now: float | None = None) -> Fault:
     """Say what an exception means. `now` is the time for a `Retry-After` that is a date."""
-    status = next((found for each in _causes(error) if (found := _status(each))), None)
+    status = next(filter(None, map(_status, _causes(error))), None)
     failure = _failure_of(error, status, time.time() if now is None else now)
     kind, hopeless = _fate(error, status, failure)
     overflow = TooLong(failure.limit or 0, failure.sent or 0)
@@ -180,13 +172,14 @@ def _fate(error: Exception, status: int | None, failure: ProviderFailure) -> tup
         return "next", True
     if failure.reason == "bad_request" and status in {400, 422} and failure.of_tools:
         return "next", False
-    kind, hopeless = _FATES[failure.reason]
-    return kind, hopeless or _is_unreachable(error)
+    kind, hopeless, _ = _FATES[failure.reason]
+    refused = (isinstance(each, ConnectionRefusedError | gaierror) for each in _origins(error))
+    return kind, hopeless or any(refused)
 
 
 def _failure_of(error: Exception, status: int | None, now: float) -> ProviderFailure:
-    body = next((found for each in _causes(error) if (found := _body(each))), None)
-    headers = next((found for each in _causes(error) if (found := _headers(each))), {})
+    body = next(filter(None, map(_body, _causes(error))), None)
+    headers = next(filter(None, map(_headers, _causes(error))), {})
     if isinstance(error, (BrokenAnswer, JSONDecodeError)) or (status or 300) < 300:
         return ProviderFailure("server", _one_line(error))
     if isinstance(error, ToolsUnavailable):
@@ -194,19 +187,14 @@ def _failure_of(error: Exception, status: int | None, now: float) -> ProviderFai
     if isinstance(error, RecursionError):  # of a client that reads answers
         return ProviderFailure("server", "the answer is nested too deeply to be read")
     if status is None and body is None and not _is_overflow(error):
-        return _of_its_type(error, headers, now)
+        # It never came to an answer of the provider.
+        reason: Reason = "connection" if _is_lost(error) else "unknown"
+        reason = "timeout" if _is_timeout(error) else reason
+        return ProviderFailure(reason, _one_line(error), wait=retry_after(headers, now=now))
     failure = read_failure(status, headers, _attributes(error) if body is None else body, now=now)
     if _is_overflow(error) and failure.reason != "too_large":
         return replace(failure, reason="too_large")
     return failure
-
-
-def _of_its_type(error: Exception, headers: Mapping[str, str], now: float) -> ProviderFailure:
-    """Read what never came to an answer of the provider by the exception's type."""
-    words, wait = _one_line(error), retry_after(headers, now=now)
-    if _is_timeout(error):
-        return ProviderFailure("timeout", words, wait=wait)
-    return ProviderFailure("connection" if _is_lost(error) else "unknown", words, wait=wait)
 
 
 def _one_line(error: Exception) -> str:
@@ -215,16 +203,16 @@ def _one_line(error: Exception) -> str:
 
 def _line_of(error: Exception, status: int | None, failure: ProviderFailure) -> str:
     """Say in one line what happened: where, why, and the provider's own words."""
-    url = next((found for each in _causes(error) if (found := _url(each))), "")
+    url = next(filter(None, map(_url, _causes(error))), "")
     address = urlsplit(url).netloc.rpartition("@")[2]
     if any(isinstance(e, RuntimeError) and "event loop" in str(e).lower() for e in _origins(error)):
         return f"{_OTHER_LOOP} ({failure.words})"
     if failure.reason == "connection":
-        why = next((found for each in _origins(error) if (found := _why_lost(each))), failure.words)
+        why = next(filter(None, map(_why_lost, _origins(error))), failure.words)
         return f"no connection to {address}: {why}" if address else f"no connection: {why}"
     if failure.reason == "unknown" or isinstance(error, BrokenAnswer):
         return failure.words
-    title = _TITLES.get(failure.reason, "")
+    title = _FATES[failure.reason][2]
     if failure.wait is not None and failure.reason in {"rate_limited", "server"}:
         title = f"{title}, asks for a wait of {failure.wait:g} s"
     number = f"HTTP {status}" if status else ""
@@ -255,10 +243,6 @@ def _is_lost(error: Exception) -> bool:
         (isinstance(each, OSError) and each.filename is None) or not _LOST.isdisjoint(_names(each))
         for each in _causes(error)
     )
-
-
-def _is_unreachable(error: Exception) -> bool:
-    return any(isinstance(each, ConnectionRefusedError | gaierror) for each in _origins(error))
 
 
 def _is_timeout(error: BaseException) -> bool:
@@ -307,16 +291,13 @@ def _status(error: BaseException) -> int | None:
     response = getattr(error, "response", None)
     places = ((error, "status_code"), (response, "status_code"), (error, "status"), (error, "code"))
     for owner, name in places:
-        value = getattr(owner, name, None)
-        number = int(value) if isinstance(value, int) or _is_number(value) else 0
+        value: Any = getattr(owner, name, None)
+        digits = isinstance(value, str) and value.isascii() and value.isdigit()
+        number = int(value) if isinstance(value, int) or digits else 0
         if 100 <= number < 600:
             return number
     # In the midst of a stream there is no status, but the type tells as much.
     return 400 if getattr(error, "type", None) == "invalid_request_error" else None
-
-
-def _is_number(value: Any) -> TypeGuard[str]:
-    return isinstance(value, str) and value.isascii() and value.isdigit()
 
 
 def _body(error: BaseException) -> object | None:
@@ -361,10 +342,8 @@ def keys_of(model: object) -> list[str]:
     """Return the secrets that a chat model was made with."""
     secrets = getattr(model, "__dict__", {}).values()
     found = [each.get_secret_value() for each in secrets if isinstance(each, SecretStr)]
-    return [*found, *_of_headers(getattr(model, "default_headers", None))]
-
-
-def _of_headers(headers: object) -> Iterator[str]:
+    headers = getattr(model, "default_headers", None)
     for name, value in headers.items() if isinstance(headers, Mapping) else ():
         if isinstance(value, str) and _SECRET_HEADER.search(str(name)):
-            yield value.rpartition(" ")[2]  # what stands before it is the scheme
+            found.append(value.rpartition(" ")[2])  # what stands before it is the scheme
+    return found

@@ -1,10 +1,10 @@
 """What the names of models stand for: makers, prices, tokenizers."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import Final
 
 from langchain_core.language_models import BaseChatModel
 
@@ -293,14 +293,12 @@ def tokenizer(encoding: str) -> Tokens:
             warnings.simplefilter("ignore", DeprecationWarning)
             from bpe_openai import get_encoding  # type: ignore[import-untyped]  # it has none
 
-            return Tokens(_counter(get_encoding(encoding)), exact=True)
+            encode = get_encoding(encoding).encode_ordinary
     except (ImportError, OSError):
         return ESTIMATE
 
-
-def _counter(encoding: Any) -> Callable[[str], int]:
     def count(text: str) -> int:
         pieces = (text[at : at + _AT_ONCE] for at in range(0, len(text), _AT_ONCE))
-        return sum(len(encoding.encode_ordinary(piece)) for piece in pieces)
+        return sum(len(encode(piece)) for piece in pieces)
 
-    return count
+    return Tokens(count, exact=True)

@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from daruma.graph.models._event_loops import model_on_any_loop, with_client_per_loop
 from daruma.graph.models._faults import BrokenAnswer
+from daruma.graph.models._names import model_address
 from daruma.graph.models._providers import arguments_of, openai_key, openai_url
 from daruma.state.messages import REASONING
 from daruma.state.settings import ModelOptions, Requests
@@ -205,17 +206,15 @@ def _as_error(body: object, model: object) -> Exception:
     from httpx2 import Request
     from openai import APIError
 
-    client: Any = getattr(model, "root_async_client", None)
-    base = str(client.base_url) if client else ""
-    error = APIError("the answer is an error", Request("POST", base), body=body)
+    request = Request("POST", model_address(model) or "")
+    error = APIError("the answer is an error", request, body=body)
     if isinstance(body, Mapping):
         error.code = next((body[k] for k in ("code", "status", "status_code") if body.get(k)), None)
     return error
 
 
 def _with_address(model: object, said: str) -> str:
-    client: Any = getattr(model, "root_async_client", None)
-    address = urlsplit(str(client.base_url)).netloc.rpartition("@")[2] if client else ""
+    address = urlsplit(model_address(model) or "").netloc.rpartition("@")[2]
     return f"{address}: {said}" if address else said
 
 
@@ -253,9 +252,8 @@ def per_loop_model(model: BaseChatModel) -> BaseChatModel:
         changes["root_async_client"] = client.with_options(max_retries=0)
         changes["async_client"] = changes["root_async_client"].chat.completions
     copy = model.model_copy(update=changes)
-    object.__setattr__(
-        copy, "__class__", hearing_class(type(copy))
-    )  # pydantic knows of no other way
+    # Pydantic knows of no other way.
+    object.__setattr__(copy, "__class__", hearing_class(type(copy)))
     return copy
 
 
@@ -268,19 +266,13 @@ class ReadableAnswers(AbstractContextManager[None]):
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if not isinstance(error, _UNREADABLE) or not speaks_openai(self._model):
             return
-        page = _text_of(error)
+        response, page = getattr(error, "response", None), "?"
+        with suppress(Exception):  # of a stream that was never read
+            page = str(response.text).strip() if response is not None else "?"
         if page.startswith("<"):  # of a proxy, or of whoever asks for a password
             raise _as_error(page, self._model) from None
         why = f"the answer can not be read: {_why(error, page)}"
         raise BrokenAnswer(_with_address(self._model, why)) from error
-
-
-def _text_of(error: BaseException) -> str:
-    """Return the body that could not be read, where the client knows it."""
-    response: Any = getattr(error, "response", None)
-    with suppress(Exception):  # of a stream that was never read
-        return str(response.text).strip() if response is not None else "?"
-    return "?"
 
 
 def _why(error: BaseException, body: str) -> str:

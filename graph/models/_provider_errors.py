@@ -57,23 +57,8 @@ _FOR_EVER: Final = 1e9
 _WAIT: Final = re.compile(
     r"(?:try again|retry|retrydelay|wait)\D{0,20}?((?:\d+(?:\.\d+)? ?(?:ms|milli|[smhd])[a-z]* ?)+)"
 )
-_SECONDS_IN: Final[Mapping[str, float]] = {
-    "ms": 0.001,
-    "milli": 0.001,
-    "s": 1,
-    "m": 60,
-    "h": 3600,
-    "d": 86400,
-}
-
-
-def _wait_in(said: str) -> float | None:
-    """Return the seconds to wait that words in lower case name, such as `try again in 1m7.5s`."""
-    found = _WAIT.search(said)
-    if found is None:
-        return None
-    parts = re.findall(r"(\d+(?:\.\d+)?) ?(ms|milli|[smhd])", found[1])
-    return min(sum(float(number) * _SECONDS_IN[unit] for number, unit in parts), _FOR_EVER)
+"""Where words in lower case name the time to wait, as in `try again in 1m7.5s`."""
+_SECONDS_IN: Final = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 # --- The texts of an error's body, whatever its shape. Pure.
@@ -224,7 +209,9 @@ _PASSING: Final = re.compile(
 def _too_large(status: int | None, said: str) -> TooLong | None:
     """Return what words say of the size of a request, None if they are about something else."""
     most = _first(_LIMITS, said) if _CONTEXT.search(said) else 0
-    sent = max(_first(_SENT, said), _first_sum(said))
+    added = re.search(r"(\d+) \+ (\d+) >", said)
+    total = _number_of(added[1]) + _number_of(added[2]) if added else 0
+    sent = max(_first(_SENT, said), total)
     if not _is_too_large(status, said, most, sent):
         return None
     return TooLong(most, sent if sent > most else 0)
@@ -254,11 +241,6 @@ def _number_of(text: str) -> int:
     digits = re.sub(r"[,_k]", "", text)
     number = int(digits) if len(digits) <= _MOST_DIGITS else 0
     return 1000 * number if text.endswith("k") else number
-
-
-def _first_sum(words: str) -> int:
-    found = re.search(r"(\d+) \+ (\d+) >", words)
-    return _number_of(found[1]) + _number_of(found[2]) if found else 0
 
 
 # --- What a provider said in place of an answer: one reading for all (TL-17a). Pure.
@@ -350,12 +332,16 @@ def read_failure(
     words = printable_line(without_keys(_CLIENTS_OWN.sub("", " ".join(texts))), MAX_MESSAGE)
     said = _IN_WORDS.sub(" ", " ; ".join(text for _, text in parts)[:_LONGEST_READ].lower())
     if overflow := _too_large(status, said):
-        return ProviderFailure(
-            "too_large", words, limit=overflow.most or None, sent=overflow.sent or None
-        )
+        limit, sent = overflow.most or None, overflow.sent or None
+        return ProviderFailure("too_large", words, limit=limit, sent=sent)
     wait = retry_after(headers, now=now)
-    wait = _wait_in(said) if wait is None else wait
-    reason = "quota" if _is_used_up(status, said, wait) else _reason(status, said)
+    if wait is None and (named := _WAIT.search(said)):
+        times = re.findall(r"(\d+(?:\.\d+)?) ?(ms|milli|[smhd])", named[1])
+        wait = min(sum(float(number) * _SECONDS_IN[unit] for number, unit in times), _FOR_EVER)
+    # Used up for longer than an hour; a server that names a wait knows better.
+    lasting = wait is None and not _says(_MINUTE, said)
+    used_up = lasting and status in {None, 400, 403, 429} and _says(_QUOTA, said)
+    reason = "quota" if used_up else _reason(status, said)
     return ProviderFailure(reason, words, wait=wait, of_tools=_says(_TOOLS, said))
 
 
@@ -370,9 +356,3 @@ def _reason(status: int | None, said: str) -> Reason:
         if status in statuses and (words is None or _says(words, said))
     )
     return next(fitting, "bad_request")
-
-
-def _is_used_up(status: int | None, said: str, wait: float | None) -> bool:
-    """Whether it is for longer than an hour; a server that names a wait knows better."""
-    lasting = wait is None and not _says(_MINUTE, said)
-    return lasting and status in {None, 400, 403, 429} and _says(_QUOTA, said)

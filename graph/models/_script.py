@@ -3,6 +3,7 @@
 import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,7 +27,6 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic_core import ErrorDetails
 
 from daruma.graph.models._faults import ScriptInvalid
 
@@ -127,14 +127,11 @@ def parse_script(data: Any, *, source: str) -> Script:
     try:
         return _SCRIPT.validate_python({DEFAULT_ROLE: data} if isinstance(data, list) else data)
     except ValidationError as error:
-        raise ScriptInvalid(f"{source}: {_complaint(error.errors()[0])}") from error
-
-
-def _complaint(error: ErrorDetails) -> str:
-    loc = error["loc"]
-    if error["type"] == "extra_forbidden":
-        return f"{_place(loc[:-1])}: {_unknown(str(loc[-1]), inside=loc[:-1])}"
-    return f"{_place(loc) or 'script'}: {error['msg'].removeprefix('Value error, ')}"
+        first = error.errors()[0]
+        loc, why = first["loc"], first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            loc, why = loc[:-1], _unknown(str(loc[-1]), inside=loc[:-1])
+        raise ScriptInvalid(f"{source}: {_place(loc) or 'script'}: {why}") from error
 
 
 def _place(loc: tuple[int | str, ...]) -> str:
@@ -160,11 +157,12 @@ _TEXT_CHUNKS = 3
 
 def message_of(turn: Turn, *, role: str, number: int, asked: Sequence[BaseMessage]) -> AIMessage:
     """The turn as a message; its ids follow from role and number, so that replays are equal."""
-    calls = [
-        _call(call, call.id or f"call_{role}_{number}_{index}")
-        for index, call in enumerate(turn.calls)
-    ]
-    usage = turn.usage or _estimate(turn, asked)
+    calls = [_call(each, f"call_{role}_{number}_{i}") for i, each in enumerate(turn.calls)]
+    written = turn.text + "".join(call.model_dump_json() for call in turn.calls)
+    read = sum(len(str(message.content)) for message in asked)
+    usage = turn.usage or Usage(
+        input=-(-read // CHARACTERS_PER_TOKEN), output=-(-len(written) // CHARACTERS_PER_TOKEN)
+    )
     return AIMessage(
         content=turn.text,
         id=f"msg_{role}_{number}",
@@ -207,24 +205,13 @@ def _chunk(message: AIMessageChunk) -> ChatGenerationChunk:
     return ChatGenerationChunk(message=message)
 
 
-def _call(call: Call, id_: str) -> ToolCall | InvalidToolCall:
-    if not isinstance(call.args, str):
-        return tool_call(name=call.name, args=call.args, id=id_)
-    try:
-        args = json.loads(call.args)
-    except ValueError:
-        args = None
+def _call(call: Call, default: str) -> ToolCall | InvalidToolCall:
+    id_, args = call.id or default, call.args
+    with suppress(ValueError):
+        args = json.loads(args) if isinstance(args, str) else args
     if isinstance(args, dict):
         return tool_call(name=call.name, args=args, id=id_)
-    return invalid_tool_call(name=call.name, args=call.args, id=id_)
-
-
-def _estimate(turn: Turn, asked: Sequence[BaseMessage]) -> Usage:
-    written = turn.text + "".join(call.model_dump_json() for call in turn.calls)
-    read = sum(len(str(message.content)) for message in asked)
-    return Usage(
-        input=-(-read // CHARACTERS_PER_TOKEN), output=-(-len(written) // CHARACTERS_PER_TOKEN)
-    )
+    return invalid_tool_call(name=call.name, args=str(call.args), id=id_)
 
 
 # --- What a turn of a script demands of a request, and how a request that falls short is shown.
@@ -234,25 +221,17 @@ _TAIL = 400
 
 def lacking(turn: Turn, messages: Sequence[BaseMessage], tools: Sequence[Mapping[str, Any]]) -> str:
     """What the turn expects and the request lacks, in words; empty when nothing is amiss."""
-    return _lacking_text(turn, messages) or _lacking_tools(turn, tools)
+    request = get_buffer_string(messages) if turn.expect else ""
+    if missing := [text for text in turn.expect if text not in request]:
+        return f"expects in the request: {', '.join(map(repr, missing))}"
+    offered = [tool["function"]["name"] for tool in tools]
+    if turn.expect_tools == () and offered:
+        return f"expects no tools; offered: {', '.join(offered)}"
+    if missing := [name for name in turn.expect_tools or () if name not in offered]:
+        return f"expects the tools {', '.join(missing)}; offered: {', '.join(offered) or 'none'}"
+    return ""
 
 
 def tail(messages: Sequence[BaseMessage]) -> str:
     """The last 400 characters of a request, in one line."""
     return f"the request ends: {get_buffer_string(messages)[-_TAIL:]!r}"
-
-
-def _lacking_text(turn: Turn, messages: Sequence[BaseMessage]) -> str:
-    request = get_buffer_string(messages) if turn.expect else ""
-    missing = [text for text in turn.expect if text not in request]
-    return f"expects in the request: {', '.join(map(repr, missing))}" if missing else ""
-
-
-def _lacking_tools(turn: Turn, tools: Sequence[Mapping[str, Any]]) -> str:
-    offered = [tool["function"]["name"] for tool in tools]
-    if turn.expect_tools == () and offered:
-        return f"expects no tools; offered: {', '.join(offered)}"
-    missing = [name for name in turn.expect_tools or () if name not in offered]
-    if not missing:
-        return ""
-    return f"expects the tools {', '.join(missing)}; offered: {', '.join(offered) or 'none'}"

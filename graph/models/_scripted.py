@@ -5,11 +5,9 @@ import itertools
 import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
@@ -24,7 +22,6 @@ from daruma.graph.models._faults import ScriptedFault, ScriptExhausted, ScriptMi
 from daruma.graph.models._script import (
     DEFAULT_ROLE,
     Script,
-    Turn,
     chunks_of,
     lacking,
     message_of,
@@ -92,42 +89,22 @@ class AnsweringModel(BaseChatModel):
         return super().astream(input, config, **with_metadata(config, kwargs))
 
     @override
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
+    def _generate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
         return _result(self._answered(messages, kwargs))
 
     @override
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
+    async def _agenerate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
         return _result(await self._aanswered(messages, kwargs))
 
     @override
     def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], *_: Any, **kwargs: Any
     ) -> Iterator[ChatGenerationChunk]:
         yield from chunks_of(self._answered(messages, kwargs))
 
     @override
     async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        self, messages: list[BaseMessage], *_: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         for chunk in chunks_of(await self._aanswered(messages, kwargs)):
             yield chunk
@@ -243,19 +220,6 @@ class ScriptedChatModel(AnsweringModel):
         metadata: Mapping[str, Any],
         tools: Sequence[Mapping[str, Any]],
     ) -> AIMessage:
-        turn, role, number = self._turn(messages, metadata, tools)
-        play = partial(_played, turn, role, number, messages)
-        if turn.wait:
-            raise Late(turn.wait, play)
-        return play()
-
-    def _turn(
-        self,
-        messages: Sequence[BaseMessage],
-        metadata: Mapping[str, Any],
-        tools: Sequence[Mapping[str, Any]],
-    ) -> tuple[Turn, str, int]:
-        """Return the turn that a request is answered with, its role and its number."""
         role, number = self._place(metadata)
         turns = self._turns.get(role, ())
         if not 0 <= number < len(turns):
@@ -266,7 +230,15 @@ class ScriptedChatModel(AnsweringModel):
         turn = turns[number].at(metadata.get(ATTEMPT_KEY, 1))
         if lack := lacking(turn, messages, tools):
             raise ScriptMismatch(f"{self.model_name}: {role}[{number}] {lack}; {tail(messages)}")
-        return turn, role, number
+
+        def play() -> AIMessage:
+            if turn.raise_ is not None:
+                raise ScriptedFault(turn.raise_, turn.status)
+            return message_of(turn, role=role, number=number, asked=messages)
+
+        if turn.wait:
+            raise Late(turn.wait, play)
+        return play()
 
     def _place(self, metadata: Mapping[str, Any]) -> tuple[str, int]:
         role, number = metadata.get(ROLE_KEY, DEFAULT_ROLE), metadata.get(CALL_KEY)
@@ -275,9 +247,3 @@ class ScriptedChatModel(AnsweringModel):
         if number is None:
             number = next(self._counts.setdefault(role, itertools.count()))
         return role, number
-
-
-def _played(turn: Turn, role: str, number: int, asked: Sequence[BaseMessage]) -> AIMessage:
-    if turn.raise_ is not None:
-        raise ScriptedFault(turn.raise_, turn.status)
-    return message_of(turn, role=role, number=number, asked=asked)

@@ -211,12 +211,11 @@ def choices_of_approval(approval: Mapping[str, Any]) -> list[Choice]:
     """Return what can be decided about one call: what was shown is what runs (TL-13)."""
     named = {"approval_id": approval["approval_id"], "digest": approval["digest"]}
     yes = {**named, "decision": "approve"}
-    once: list[Choice] = [("Run it", "allow_once", yes)]
-    lasting: list[Choice] = [
-        ("Run it, and exactly this from now on", "allow_always", {**yes, "always": "thread"})
-    ]
-    no: Choice = ("Do not run it", "reject_once", {**named, "decision": "deny"})
-    return [*once, *(lasting if "thread" in approval.get("always", ()) else []), no]
+    choices: list[Choice] = [("Run it", "allow_once", yes)]
+    if "thread" in approval.get("always", ()):
+        lasting = {**yes, "always": "thread"}
+        choices.append(("Run it, and exactly this from now on", "allow_always", lasting))
+    return [*choices, ("Do not run it", "reject_once", {**named, "decision": "deny"})]
 
 
 # --- The agent: sessions are threads, in whichever process they were begun.
@@ -306,9 +305,8 @@ class EditorAgent:
         session = self._session(session_id)
         if session.turn:
             raise RequestError(-32600, "the session works on another prompt: cancel that first")
-        session.turn = turn = asyncio.create_task(
-            self._turn(session_id, session, text_in(prompt).strip())
-        )
+        work = self._turn(session_id, session, text_in(prompt).strip())
+        session.turn = turn = asyncio.create_task(work)
         try:
             await asyncio.wait([turn])
         finally:
@@ -316,9 +314,8 @@ class EditorAgent:
             await asyncio.wait([turn])
             session.turn = None
         with _refusing():
-            return schema.PromptResponse(
-                stop_reason="cancelled" if turn.cancelled() else turn.result()
-            )
+            reason = "cancelled" if turn.cancelled() else turn.result()
+            return schema.PromptResponse(stop_reason=reason)
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         if turn := self._session(session_id).turn:
@@ -377,9 +374,8 @@ class EditorAgent:
             return "end_turn"
         output, headline = str(stop.result["output"]), status_of(stop)
         new = [] if output in view.said.values() else [output]
-        await self._say(
-            thread, "\n\n".join([*new, *([f"*{headline}*"] * (headline != "completed"))])
-        )
+        new += [] if headline == "completed" else [f"*{headline}*"]
+        await self._say(thread, "\n\n".join(new))
         over = stop.result["status"] == "max_steps_exceeded"
         return "max_turn_requests" if over else "end_turn"
 
@@ -417,8 +413,7 @@ class EditorAgent:
         choices = choices_of(value, text) if type_ else []
         if not choices:
             return None
-        title = _TITLES.get(str(type_), "Question")
-        told = {"title": title, "kind": "think"}
+        told = {"title": _TITLES.get(str(type_), "Question"), "kind": "think"}
         return await self._choose(thread, value["id"], told, question_text(value), choices)
 
     async def _choose(
@@ -426,9 +421,8 @@ class EditorAgent:
     ) -> Any:
         """Let the person choose, and return the reply; None for what is none of the choices."""
         content = [helpers.tool_content(helpers.text_block(text)), *told.get("content", ())]
-        call = schema.ToolCallUpdate(
-            tool_call_id=id_, status="pending", **{**told, "content": content}
-        )
+        shown = {**told, "status": "pending", "content": content}
+        call = schema.ToolCallUpdate(tool_call_id=id_, **shown)
         options = [
             schema.PermissionOption(option_id=str(number), name=name, kind=kind)
             for number, (name, kind, _) in enumerate(choices)

@@ -1,8 +1,8 @@
 """Threads as clients of a protocol work with them: found, run, and described."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -15,13 +15,7 @@ from daruma.graph.requests import NoSuchThread, open_questions
 from daruma.graph.run import Machine
 from daruma.graph.storage import Postgres
 from daruma.graph.workers import GraphFactory, kept_with, reader_on
-from daruma.state.events import (
-    PhaseCompleted,
-    PhaseFailed,
-    PhaseStarted,
-    PlanProposed,
-    RunStopped,
-)
+from daruma.state.events import PhaseCompleted, PhaseFailed, PhaseStarted, PlanProposed, RunStopped
 from daruma.state.interrupts import kind_of, reply_form, summary_of
 
 
@@ -105,17 +99,13 @@ def request_of(text: str, folder: str, mode: str | None) -> dict[str, Any]:
 class PlanView:
     """The titles and states of a plan's phases, by their ids."""
 
-    phases: dict[str, tuple[str, str]] = field(default_factory=dict)
-
-    def read(self, phases: Iterable[Mapping[str, Any]]) -> None:
-        """Take a plan, in the place of an earlier one."""
-        self.phases = {each["id"]: (each["title"], each["status"]) for each in phases}
+    phases: dict[str, tuple[str, str]]
 
     def take(self, event: Mapping[str, Any]) -> bool:
         """Take what an event says of the plan; say whether it says anything."""
         type_ = str(event.get("type"))
         if type_ == PlanProposed.type:
-            self.read(event["plan"]["phases"])
+            self.phases = _phases(event["plan"])
             return True
         if type_ not in _PHASE_EVENTS:
             return False
@@ -126,9 +116,12 @@ class PlanView:
     @classmethod
     def of(cls, snapshot: StateSnapshot | None) -> Self:
         """Return the plan of a thread, if it has one."""
-        view, plan = cls(), snapshot.values.get("plan") if snapshot else None
-        view.read(plan.to_dict()["phases"] if plan else ())
-        return view
+        plan = snapshot.values.get("plan") if snapshot else None
+        return cls(_phases(plan.to_dict()) if plan else {})
+
+
+def _phases(plan: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    return {each["id"]: (each["title"], each["status"]) for each in plan["phases"]}
 
 
 _PHASE_EVENTS: Final = {

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,8 +39,12 @@ class Picture:
         told = ", ".join(f"{name} {count} times" for name, count in self.nodes.items())
         drawn = re.sub('aria-label="[^"]*"', f'aria-label="The machine; walked: {told}"', drawn)
         parts = (self._lit(line) for line in drawn.splitlines())
-        by_kind = (sorted(own, key=_is_lit) for _, own in groupby(parts, key=_kind))
-        return "\n".join(line for _, line in (part for own in by_kind for part in own)) + "\n"
+        lines = list[str]()
+        for _, own in groupby(parts, key=itemgetter(0)):
+            lines += sorted(
+                (line for _, line in own), key=lambda it: it.startswith('<g class="lit')
+            )
+        return "\n".join(lines) + "\n"
 
     def _lit(self, line: str) -> tuple[str, str]:
         """Return what kind of part a line is, and the line as it is where a thread went."""
@@ -83,11 +88,3 @@ class Picture:
         """Return the walked edges as lines, or say that there are none."""
         lines = (f"{one} -> {other}: {count}" for (one, other), count in self.edges.items())
         return "\n".join(lines) or "the machine of Daruma"
-
-
-def _kind(part: tuple[str, str]) -> str:
-    return part[0]
-
-
-def _is_lit(part: tuple[str, str]) -> bool:
-    return part[1].startswith('<g class="lit')

@@ -34,18 +34,11 @@ def cut_text(text: str, limit: int) -> tuple[str, int]:
     Counts characters. Control characters and marks that turn the direction of writing are spelled,
     as ``\\x1b`` and ``\\u202e``.
     """
-    read = without_keys(text[: limit * _READ])
-    return _spelled(read[:limit]), max(len(text) - limit, 0)
-
-
-def _spelled(text: str) -> str:
-    text = text.replace("\r\n", "\n")
-    if not _MAY_HIDE.search(text):
-        return text
-    chars = list(text)
-    for at, char in hiding_places(text):
+    read = without_keys(text[: limit * _READ])[:limit].replace("\r\n", "\n")
+    chars = list(read)
+    for at, char in hiding_places(read) if _MAY_HIDE.search(read) else ():
         chars[at] = spell_character(char)
-    return "".join(chars)
+    return "".join(chars), max(len(text) - limit, 0)
 
 
 def plain_line(text: str, limit: int = 200) -> str:
@@ -101,7 +94,7 @@ def edit_diff(args: Mapping[str, Any]) -> str:
     old, new = args.get("old_str"), args.get("new_str", args.get("file_text"))
     if not isinstance(old, str) and not isinstance(new, str):
         return ""
-    before, after = (_lines(text) if isinstance(text, str) else [] for text in (old, new))
+    before, after = (text.splitlines() if isinstance(text, str) else [] for text in (old, new))
     path = str(args.get("path") or "file")
     if max(len(before), len(after)) > MOST_LINES:
         made = _replaced(path, before, after)
@@ -111,10 +104,6 @@ def edit_diff(args: Mapping[str, Any]) -> str:
 
 
 _IN_DIFF: Final = frozenset({"old_str", "new_str", "file_text"})
-
-
-def _lines(text: str) -> list[str]:
-    return text.splitlines()
 
 
 def _replaced(path: str, before: list[str], after: list[str]) -> list[str]:
@@ -231,12 +220,9 @@ def steering_moment(message: AnyMessage) -> Moment:
 
 def call_moments(message: AIMessage, results: Results) -> Iterator[tuple[Moment, str]]:
     """Yield the calls of an answer, each with its result where there is one, and its tool."""
-    broken = (
-        (call["id"], call["name"], {"arguments": call["args"]})
-        for call in message.invalid_tool_calls
-    )
-    sound = ((call["id"], call["name"], call["args"]) for call in message.tool_calls)
-    for id_, name, args in (*sound, *broken):
+    sound = [(c["id"], c["name"], c["args"]) for c in message.tool_calls]
+    wrong = [(c["id"], c["name"], {"arguments": c["args"]}) for c in message.invalid_tool_calls]
+    for id_, name, args in (*sound, *wrong):
         yield _call(name or "unnamed", args, results.get(f"{message.id}:{id_}")), name or ""
 
 
@@ -246,6 +232,7 @@ def _call(name: str, args: Mapping[str, Any], result: ToolMessage | None) -> Mom
         "kept whole as output": noted.get(REFERENCE),
         "allowed by approval": noted.get(ALLOWED_BY),
     }
+    told = "; ".join(f"{what} {id_}" for what, id_ in notes.items() if id_)
     return Moment(
         kind="tool",
         title=call_title(name, args),
@@ -253,19 +240,15 @@ def _call(name: str, args: Mapping[str, Any], result: ToolMessage | None) -> Mom
         output=result.text if result else "",
         ok=None if result is None else result.status != "error",
         node="tool",
-        note="; ".join(f"{what} {id_}" for what, id_ in notes.items() if id_)
-        if result
-        else "no result yet",
+        note=told if result else "no result yet",
         diff=edit_diff(args),
     )
 
 
 def asked_for(message: AIMessage) -> str:
     """Name the tools that an answer without words asked for; empty for none."""
-    names = (
-        call["name"] or "unnamed" for call in (*message.tool_calls, *message.invalid_tool_calls)
-    )
-    told = ", ".join(dict.fromkeys(names))
+    calls = (*message.tool_calls, *message.invalid_tool_calls)
+    told = ", ".join(dict.fromkeys(call["name"] or "unnamed" for call in calls))
     return f"asked for {told}" if told else "answered"
 
 
@@ -276,55 +259,27 @@ def first_line(text: str) -> str:
 
 # --- What the record of steps tells: model calls, checks, reflections, recoveries, compactions.
 
-_NODES: dict[StepKind, str] = {
-    "plan": "plan",
-    "look": "plan",
-    "think": "main",
-    "repair": "repair",
-    "verify": "verify",
-    "reflect": "reflect",
-    "recover": "recovery",
-    "consult": "consult",
-    "compress": "compress",
-    "summarise": "compress",
-    "intake": "intake",
-    "tool": "tool",
-    "pause": "pause",
-    "structure": "structure",
-    "judge": "verify",
+_STEPS: Final[Mapping[StepKind, tuple[str, Kind, str, str]]] = {
+    "plan": ("plan", "plan", "a plan was made", "no usable plan"),
+    "look": ("plan", "plan", "looked around", "the model takes no tools to look with"),
+    "think": ("main", "model", "answered", "no usable answer"),
+    "repair": ("repair", "model", "asked to repair calls", "nothing repaired"),
+    "verify": ("verify", "check", "verification passed", "verification failed"),
+    "reflect": ("reflect", "reflection", "", "no reflection"),
+    "recover": ("recovery", "recovery", "", ""),
+    "consult": ("consult", "recovery", "", ""),
+    "compress": ("compress", "context", "", ""),
+    "summarise": ("compress", "context", "history summarised", ""),
+    "intake": ("intake", "model", "asked whether the message goes on with what came before", ""),
+    "tool": ("tool", "model", "", ""),
+    "pause": ("pause", "note", "", ""),
+    "structure": (
+        *("structure", "model", "answer in the structure that was asked for"),
+        "not in the structure that was asked for",
+    ),
+    "judge": ("verify", "model", "asked the judge", "no verdict"),
 }
-_KINDS: dict[StepKind, Kind] = {
-    "plan": "plan",
-    "look": "plan",
-    "verify": "check",
-    "reflect": "reflection",
-    "recover": "recovery",
-    "consult": "recovery",
-    "compress": "context",
-    "summarise": "context",
-    "pause": "note",
-}
-_FAILED: dict[StepKind, str] = {
-    "think": "no usable answer",
-    "plan": "no usable plan",
-    "look": "the model takes no tools to look with",
-    "reflect": "no reflection",
-    "repair": "nothing repaired",
-    "structure": "not in the structure that was asked for",
-    "verify": "verification failed",
-    "judge": "no verdict",
-}
-_DONE: dict[StepKind, str] = {
-    "repair": "asked to repair calls",
-    "structure": "answer in the structure that was asked for",
-    "intake": "asked whether the message goes on with what came before",
-    "summarise": "history summarised",
-    "verify": "verification passed",
-    "judge": "asked the judge",
-    "plan": "a plan was made",
-    "look": "looked around",
-    "think": "answered",
-}
+"""By kind of step: its node, what it is told as, and its title where it was done, and failed."""
 
 
 def message_ids(steps: Sequence[Step]) -> Iterator[str]:
@@ -360,7 +315,7 @@ def step_moment(step: Step, said: str = "") -> Moment:
         at=step.at,
         timed=step.at > 0,
         seconds=step.seconds,
-        node=_NODES[step.kind],
+        node=_STEPS[step.kind][0],
         task=step.task_id,
         phase=step.phase_id or "",
         model=usage.model if usage else "",
@@ -371,14 +326,14 @@ def step_moment(step: Step, said: str = "") -> Moment:
 
 
 def _titled(step: Step, said: str) -> Moment:
-    kind = _KINDS.get(step.kind, "model")
     if step.recovery:
         return _recovery(step.recovery)
     if step.context_cost:
         return _compaction(step.context_cost)
     if step.grant:
         return _grant(step.grant)
-    title = first_line(said) or (_DONE if step.ok else _FAILED).get(step.kind, step.kind)
+    _, kind, done, failed = _STEPS[step.kind]
+    title = first_line(said) or (done if step.ok else failed) or step.kind
     return Moment(kind=kind, title=title, detail=said, ok=step.ok)
 
 

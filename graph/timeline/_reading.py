@@ -3,6 +3,7 @@
 A command that only looks would wait longer for the import of LangGraph's engine than for all else.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -86,8 +87,6 @@ SELECT checkpoint_ns, checkpoint_id, task_id, task_path, slot, channels, type, b
 FROM daruma_writes WHERE thread_id = %s AND channels && %s
 ORDER BY checkpoint_id, task_path, task_id, slot
 """
-_NOTHING: Final = "null"
-
 Row = Mapping[str, Any]
 
 
@@ -96,7 +95,14 @@ async def read_supersteps(saver: PostgresSaver, thread: str) -> list[Superstep]:
 
     Raises :class:`~daruma.state.errors.DamagedState` for a write that can not be read.
     """
-    return _supersteps(saver, thread, *await saver.home(lambda: _read(saver, thread)))
+    checkpoints, writes = await saver.home(lambda: _read(saver, thread))
+    by_checkpoint = defaultdict[tuple[str, str], list[Row]](list)
+    for row in writes:
+        by_checkpoint[row["checkpoint_ns"], row["checkpoint_id"]].append(row)
+    return [
+        _superstep(saver, thread, row, by_checkpoint[row["checkpoint_ns"], row["checkpoint_id"]])
+        for row in checkpoints
+    ]
 
 
 async def _read(saver: PostgresSaver, thread: str) -> tuple[Sequence[Row], Sequence[Row]]:
@@ -107,23 +113,7 @@ async def _read(saver: PostgresSaver, thread: str) -> tuple[Sequence[Row], Seque
         return checkpoints, await cursor.fetchall()
 
 
-def _supersteps(
-    saver: PostgresSaver, thread: str, checkpoints: Sequence[Row], writes: Sequence[Row]
-) -> list[Superstep]:
-    by_checkpoint: dict[tuple[str, str], list[Row]] = {}
-    for row in writes:
-        by_checkpoint.setdefault((row["checkpoint_ns"], row["checkpoint_id"]), []).append(row)
-    return [
-        _superstep_of_row(
-            saver, thread, row, by_checkpoint.get((row["checkpoint_ns"], row["checkpoint_id"]), [])
-        )
-        for row in checkpoints
-    ]
-
-
-def _superstep_of_row(
-    saver: PostgresSaver, thread: str, row: Row, writes: Sequence[Row]
-) -> Superstep:
+def _superstep(saver: PostgresSaver, thread: str, row: Row, writes: Sequence[Row]) -> Superstep:
     found = [
         (each["task_id"], write)
         for each in writes
@@ -143,6 +133,6 @@ def _superstep_of_row(
         written=tuple(
             Written(task, write.channel, saver.serde.loads_typed((write.kind, write.payload)))
             for task, write in found
-            if write.channel in READ and write.kind != _NOTHING
+            if write.channel in READ and write.kind != "null"
         ),
     )

@@ -104,9 +104,7 @@ def question_moments(walked: Walked, opened: frozenset[str], member: str) -> Ite
 def _replies(walked: Walked) -> Mapping[str, Any]:
     """Return the last reply to each task: it is to the last question."""
     found = [each for each in walked.superstep.written if each.channel == "__resume__"]
-    lists = {
-        each.task: each.value if isinstance(each.value, list) else [each.value] for each in found
-    }
+    lists = {e.task: e.value if isinstance(e.value, list) else [e.value] for e in found}
     return {task: replies[-1] for task, replies in lists.items() if replies}
 
 
@@ -141,17 +139,14 @@ def _told(value: Mapping[str, Any], reply: Any) -> Iterator[Moment]:
         detail = "\n".join(each for each in about if each)
         yield _decided("approval", f"May this be done: {action.get('strategy')}?", detail, said)
     else:
-        yield _question(value, said.get("answer") if said else reply)
-
-
-def _question(value: Mapping[str, Any], answer: Any) -> Moment:
-    return Moment(
-        kind="question",
-        title=str(value.get("question", "")),
-        detail=str(value.get("context") or ""),
-        output="" if answer is None else str(answer),
-        note="" if answer is not None else "waits for an answer",
-    )
+        answer = said.get("answer") if said else reply
+        yield Moment(
+            kind="question",
+            title=str(value.get("question", "")),
+            detail=str(value.get("context") or ""),
+            output="" if answer is None else str(answer),
+            note="" if answer is not None else "waits for an answer",
+        )
 
 
 def _approval(
@@ -191,9 +186,8 @@ def plan_text(phases: Sequence[Mapping[str, Any]]) -> str:
     for number, phase in enumerate(phases, 1):
         after = ", ".join(phase.get("depends_on", ()))
         who = f" ({phase['expert']})" if phase.get("expert") else ""
-        lines.append(
-            f"{number}. {phase.get('title', '')}{who}" + (f", after {after}" if after else "")
-        )
+        order = f", after {after}" if after else ""
+        lines.append(f"{number}. {phase.get('title', '')}{who}{order}")
         if phase.get("instructions"):
             lines.append(f"   {phase['instructions']}")
     return "\n".join(lines)
@@ -211,13 +205,8 @@ def walk_moments(walk: Walk, member: str) -> Iterator[Moment]:
         for failure in walked.values("failure"):
             yield failure_moment(failure, _until(walked), member)
         yield from _rollbacks(walked, member)
-        yield from _results(walked, member)
-
-
-def _results(walked: Walked, member: str) -> Iterator[Moment]:
-    """Yield the results that a task ended with; a member's end is told with its phase."""
-    results = () if member else walked.values("result")
-    yield from (result_moment(each, _until(walked)) for each in results)
+        for result in () if member else walked.values("result"):  # a member's: with its phase
+            yield result_moment(result, _until(walked))
 
 
 def _until(walked: Walked) -> float:
@@ -338,15 +327,8 @@ def check_moments(verification: Verification, at: float) -> Sequence[Moment]:
     What had nothing to run is told in one line.
     """
     if not verification.checks:
-        return [
-            Moment(
-                kind="check",
-                title=verification.note or "nothing to check",
-                at=at,
-                timed=True,
-                node="verify",
-            )
-        ]
+        note = verification.note or "nothing to check"
+        return [Moment(kind="check", title=note, at=at, timed=True, node="verify")]
     told = f"tests changed: {join_paths(verification.changed_tests)}"
     changed = Moment(kind="check", title=told, at=at, timed=at > 0, node="verify")
     checks = [_check(check, at) for check in verification.checks]

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import cache
 from hashlib import sha256
 from math import inf
+from operator import attrgetter
 from typing import Any, Final
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
@@ -63,7 +64,7 @@ from daruma.state.steps import Step
 class SaidAndDone:
     """Tells one record's messages and steps; ``elsewhere`` are phases that their members tell."""
 
-    def __init__(self, record: Record, elsewhere: frozenset[tuple[str, str]] = frozenset()) -> None:
+    def __init__(self, record: Record, elsewhere: frozenset[tuple[str, str]]) -> None:
         walked = record.walk.walked
         self._record = record
         self._elsewhere = elsewhere
@@ -171,13 +172,8 @@ class SaidAndDone:
 
 def _worth_a_note(message: AnyMessage) -> bool:
     """Whether a message says more than a review, a phase or a result does in its own place."""
-    told = (":feedback", ":end")  # a review and a result tell these
-    id_ = str(message.id)
-    return (
-        bool(message.text.strip())
-        and not id_.endswith(told)
-        and not re.search(r":(begin|merge):", id_)
-    )
+    told = re.search(r":(feedback|end)$|:(begin|merge):", str(message.id))
+    return bool(message.text.strip()) and not told
 
 
 # --- The moments of a record in their order: messages and steps side by side, and what the walk
@@ -186,18 +182,21 @@ def _worth_a_note(message: AnyMessage) -> bool:
 # Messages have no times, steps have; a message stands where its step does.
 
 
+_AT: Final = attrgetter("at")
+
+
 def moments_of(record: Record, members: Sequence[Record] = ()) -> tuple[Moment, ...]:
     """Return all that is on record of a task and of its team, oldest first.
 
     What has no time of its own takes that of what stands before it.
     """
     elsewhere = frozenset((each.state.task_id, each.member) for each in members)
-    told = _timed([*SaidAndDone(record, elsewhere).moments()])
-    told += sorted(_walked(record), key=_at)
-    for each in members:
-        told += _timed([*SaidAndDone(each).moments()])
-        told += sorted(_walked(each), key=_at)
-    return tuple(_placed(sorted(told, key=_at)))
+    told = list[Moment]()
+    for each in (record, *members):
+        own = SaidAndDone(each, elsewhere if each is record else frozenset())
+        told += _timed([*own.moments()])
+        told += sorted(_walked(each), key=_AT)
+    return tuple(_placed(sorted(told, key=_AT)))
 
 
 def _placed(moments: Sequence[Moment]) -> Iterator[Moment]:
@@ -210,10 +209,6 @@ def _placed(moments: Sequence[Moment]) -> Iterator[Moment]:
         else:
             task, phase = place.get(each.member) or (place.get("", ("", ""))[0], each.member)
             yield replace(each, task=task, phase=phase)
-
-
-def _at(moment: Moment) -> float:
-    return moment.at
 
 
 def _timed(moments: list[Moment]) -> list[Moment]:
@@ -252,8 +247,6 @@ def _last(record: Record, told: Sequence[Moment]) -> Iterator[Moment]:
     if state.result and not any(each.kind == "result" for each in told):
         yield result_moment(state.result, at)
 
-
-# --- What happened on a thread, in order: as data, as text, as cards in a notebook and as a page.
 
 # --- What happened on a thread, in order: pure data, for people and for programs.
 
@@ -320,9 +313,8 @@ def _text_line(moment: Moment) -> str:
     mark = {None: " ", True: "✓", False: "✗"}[moment.ok]
     took = render_duration_if_any(moment.seconds)
     who = f"[{moment.member}] " if moment.member else ""
-    return f"{clock} {mark} {moment.kind:<10} {plain_line(who + moment.title)}" + (
-        f" ({took})" if took else ""
-    )
+    tail = f" ({took})" if took else ""
+    return f"{clock} {mark} {moment.kind:<10} {plain_line(who + moment.title)}{tail}"
 
 
 # --- Making a timeline of what is on record.
@@ -335,6 +327,7 @@ def timeline_of(
     state, moments = record.state, moments_of(record, members)
     task, times = state.task, [each.at for each in moments if each.timed]
     prices = [each.usd for each in moments if each.usd is not None]
+    visits = [*record.walk.path, *(visit for each in members for visit in each.walk.path)]
     return Timeline(
         thread=record.thread,
         status=status_of(state.result, snapshot.interrupts),
@@ -347,7 +340,7 @@ def timeline_of(
         usd=sum(prices) if prices else None,
         spent=standing(state),
         moments=moments,
-        path=_path(record, members),
+        path=tuple(sorted(visits, key=_AT)),
         plan=state.plan,
         result=state.result,
         savepoints=tuple(state.savepoints),
@@ -355,11 +348,6 @@ def timeline_of(
         questions=tuple({"id": each.id, "value": each.value} for each in snapshot.interrupts),
         whole=record.walk.whole,
     )
-
-
-def _path(record: Record, members: Sequence[Record]) -> tuple[Any, ...]:
-    visits = [*record.walk.path, *(visit for each in members for visit in each.walk.path)]
-    return tuple(sorted(visits, key=lambda each: each.at))
 
 
 # --- A run as HTML: a page that asks nothing of the network and obeys nothing that it shows, and
@@ -410,7 +398,7 @@ def _template() -> Any:
         "block": plain_block,
         "clock": lambda at: datetime.fromtimestamp(at).astimezone() if at else None,
         "meta": _meta,
-        "colour": lambda shown: _colour(shown.status, shown.headline),
+        "colour": _colour,
         "facts": _facts,
         "questions": _questions,
     }
@@ -433,61 +421,52 @@ def _meta(moment: Moment) -> str:
         f"${moment.usd:.4f}" if moment.usd else "",
         render_duration_if_any(moment.seconds),
     )
-    return " · ".join(each for each in told if each)
+    return " · ".join(filter(None, told))
 
 
-def _colour(status: str, headline: str) -> str:
-    if headline == "completed":
+def _colour(shown: Any) -> str:
+    if shown.headline == "completed":
         return "good"
     waits = {NOT_CHECKED, "waiting", "held", "parked", "unfinished"}
-    return "wait" if waits & {status, headline} else "bad"
+    return "wait" if waits & {shown.status, shown.headline} else "bad"
 
 
 def _facts(timeline: Timeline) -> Iterator[tuple[str, str]]:
-    yield "thread", timeline.thread
-    if timeline.mode:
-        yield "mode", timeline.mode
-    if timeline.workspace:
-        yield "workspace", timeline.workspace
-    if timeline.started_at:
-        began = datetime.fromtimestamp(timeline.started_at).astimezone()
-        yield "began", f"{began:%Y-%m-%d %H:%M:%S %Z}"
-        yield "took", render_duration(timeline.updated_at - timeline.started_at)
-    if timeline.todo:
-        yield "steps", todo_line(timeline.todo)
-    yield "tokens", f"{timeline.tokens:,}"
-    if timeline.usd:
-        yield "cost", f"${timeline.usd:.4f}"
-    if timeline.spent:
-        spent = (
-            f"{kind} {round(used, 4):,} of {round(most, 4):,}"
-            for kind, (used, most) in timeline.spent.items()
-        )
-        yield "budget", ", ".join(spent)
+    began = datetime.fromtimestamp(timeline.started_at).astimezone()
+    took = render_duration(timeline.updated_at - timeline.started_at)
+    spent = (
+        f"{kind} {round(n, 4):,} of {round(m, 4):,}" for kind, (n, m) in timeline.spent.items()
+    )
+    told = {
+        "thread": timeline.thread,
+        "mode": timeline.mode,
+        "workspace": timeline.workspace,
+        "began": f"{began:%Y-%m-%d %H:%M:%S %Z}" if timeline.started_at else "",
+        "took": took if timeline.started_at else "",
+        "steps": todo_line(timeline.todo) if timeline.todo else "",
+        "tokens": f"{timeline.tokens:,}",
+        "cost": f"${timeline.usd:.4f}" if timeline.usd else "",
+        "budget": ", ".join(spent),
+    }
+    yield from ((name, text) for name, text in told.items() if text)
 
 
 def _questions(timeline: Timeline) -> Iterator[Mapping[str, str]]:
     for each in timeline.questions:
         value = each["value"] if isinstance(each["value"], Mapping) else {}
-        kind = str(value.get("type"))
-        ways = _WAYS.get(kind, "--text '...'")
+        asked, way = _ASKED.get(str(value.get("type")), ("A question", "--text '...'"))
         yield {
-            "question": str(value.get("question") or _ASKED.get(kind, "A question")),
+            "question": str(value.get("question") or asked),
             "about": _about(value),
-            "command": f"daruma answer {shlex.quote(timeline.thread)} {ways}",
+            "command": f"daruma answer {shlex.quote(timeline.thread)} {way}",
             "reply": f"Command(resume={{{each['id']!r}: ...}})",
         }
 
 
 _ASKED = {
-    "spec_review_request": "Is this plan right?",
-    "approval_request": "May this run?",
-    "recovery_request": "May this be done about a failure?",
-}
-_WAYS = {
-    "spec_review_request": "--confirm",
-    "approval_request": "--approve",
-    "recovery_request": "--approve",
+    "spec_review_request": ("Is this plan right?", "--confirm"),
+    "approval_request": ("May this run?", "--approve"),
+    "recovery_request": ("May this be done about a failure?", "--approve"),
 }
 
 

@@ -59,15 +59,7 @@ _BRANCH: Final = "branch:to:"
 _BY_HAND: Final = ("update", "fork")
 """Sources of a checkpoint that no node has led to: it was edited, or set back to."""
 
-READ: Final = (
-    "__interrupt__",
-    "__resume__",
-    "task",
-    "plan",
-    "verification",
-    "failure",
-    "result",
-)
+READ: Final = ("__interrupt__", "__resume__", "task", "plan", "verification", "failure", "result")
 """Channels whose writes are read: few and small. Messages and steps are read off the state."""
 
 
@@ -137,7 +129,9 @@ def walk_of(supersteps: Iterable[Superstep], head: str, member: str = "") -> Wal
     chain.reverse()
     walked = _walked(chain, member)
     path = tuple(visit for each in walked for visit in each.visits)
-    return Walk(walked, whole=bool(chain) and _is_first(chain[0]), path=path)
+    oldest = chain[0] if chain else None
+    whole = oldest is not None and oldest.parent is None and (oldest.step or 0) <= 0
+    return Walk(walked, whole=whole, path=path)
 
 
 def _walked(chain: Sequence[Superstep], member: str) -> tuple[Walked, ...]:
@@ -145,24 +139,16 @@ def _walked(chain: Sequence[Superstep], member: str) -> tuple[Walked, ...]:
     before: Superstep | None = None
     nodes: tuple[str, ...] = ()
     for now, after in zip(chain, [*chain[1:], None], strict=True):
-        until = after.at if after else None
-        if after and after.source in _BY_HAND:  # later than all that ran from here
-            until = now.at
+        by_hand = after and after.source in _BY_HAND  # later than all that ran from here
+        until = now.at if by_hand else after.at if after else None
         came = _entered(now, before, nodes)
-        begun = came if after or _waits(now) else ()
+        waits = any(each.channel == "__interrupt__" for each in now.written)
+        begun = came if after or waits else ()
         seconds = None if until is None else max(until - now.at, 0.0)
         visits = tuple(Visit(node, now.at, seconds, times, member) for node, times in begun)
         found.append(Walked(now, visits, until))
         before, nodes = now, tuple(node for node, _ in came)
     return tuple(found)
-
-
-def _is_first(oldest: Superstep) -> bool:
-    return oldest.parent is None and (oldest.step is None or oldest.step <= 0)
-
-
-def _waits(now: Superstep) -> bool:
-    return any(each.channel == "__interrupt__" for each in now.written)
 
 
 def _entered(
