@@ -176,9 +176,11 @@ def _next_task_id(state: State, context: Context) -> str:
 
 
 def _refusal(task: Task, asked: AnyMessage | None) -> Failure | None:
-    if not task.goal and not _has_other_parts(asked):
-        return _bad_request("the message is empty: say what is to be done")
-    return None
+    content = asked.content if asked else ""  # it may have parts that are not text, as an image
+    others = any(isinstance(part, dict) and part.get("type") != "text" for part in content)
+    if task.goal or others:
+        return None
+    return _bad_request("the message is empty: say what is to be done")
 
 
 async def _unknown_team(template: str, settings: Settings, workspace: str | None) -> Failure | None:
@@ -188,12 +190,6 @@ async def _unknown_team(template: str, settings: Settings, workspace: str | None
     except TemplateRefused as error:
         return _bad_request(str(error))
     return None
-
-
-def _has_other_parts(asked: AnyMessage | None) -> bool:
-    """Whether the request has parts that are not text, such as an image."""
-    content = asked.content if asked else ""
-    return any(isinstance(part, dict) and part.get("type") != "text" for part in content)
 
 
 def _bad_request(message: str) -> Failure:

@@ -149,7 +149,9 @@ def apply_decision(state: State, answer: str, context: Context) -> Update:
         return _apply_steps_decision(state, answer, over, context)
     if over.measure == "stop":
         return _apply_stop_decision(state, answer, context)
-    more = read_grant(answer, over.measure, _amount_to_go_on(state, over))
+    given = _limit_of(state, over)
+    enough = given * ((over.spent - over.limit) // given + 1)  # as one call may spend all of it
+    more = read_grant(answer, over.measure, enough)
     grant = Grant(node=over.node, scope=over.scope, more=more or Amounts(), stopped=more is None)
     context.emit(
         BudgetSettled(
@@ -176,12 +178,6 @@ def verifies_first(state: State, over: Overrun) -> bool:
     return (
         over.node == "main" and verifies and budget.can_verify(state) and has_unchecked_work(state)
     )
-
-
-def _amount_to_go_on(state: State, over: Overrun) -> float:
-    """Return the limit that the settings gave, as often as it takes to go on: a call spends all."""
-    given = _limit_of(state, over)
-    return given * ((over.spent - over.limit) // given + 1)
 
 
 def _limit_of(state: State, over: Overrun) -> float:

@@ -332,7 +332,6 @@ async def _reflected(experience: Experience, learning: Learning) -> Experience:
         return before
     would_have = before.would_have if before else None
     if not before and learning.settings.evolution.observe_only:
-        given = experience, learning.store, learning.settings
-        would_have = await work_out_counterfactual(*given)
+        would_have = await work_out_counterfactual(experience, learning.store, learning.settings)
     advised_of = await add_advice(replace(experience, would_have=would_have), learning.ask)
     return replace(advised_of, reflected=True)
