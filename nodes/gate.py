@@ -93,5 +93,5 @@ def _decision_update(
     return {
         "calls": tuple(by_id.get(call.id, call) for call in state.calls),
         "messages": [tool_result(call, text, ok=False) for call, text in told],
-        "failure": blocking and Failure(code="approval_denied", node="gate", message=blocking),
+        "failure": failure if blocking else None,
     }

@@ -114,15 +114,9 @@ def overrun(state: "State", node: Paying) -> Overrun | None:
             continue  # most tasks: nothing is to be summed up
         spent = spending(_steps(state, scope))
         for measure in measures:
-            limit = limits.of(measure)
-            if limit is not None and spent.of(measure) >= limit:
-                return Overrun(
-                    node=node,
-                    scope=scope,
-                    measure=measure,
-                    spent=spent.of(measure),
-                    limit=limit,
-                )
+            limit, used = limits.of(measure), spent.of(measure)
+            if limit is not None and used >= limit:
+                return Overrun(node=node, scope=scope, measure=measure, spent=used, limit=limit)
     return None
 
 

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from langgraph.store.base import BaseStore
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from daruma.tools.calls import Canonical, Surroundings, Tool, shipped_tool
+from daruma.tools.calls import Canonical, Surroundings, Tool, ToolArgs, shipped_tool
 from daruma.tools.errors import ToolError
 
 # --- What the assistant's tools that make something are given.
@@ -23,9 +23,7 @@ TIMES: Final = ("due_time", "due_datetime", "start_time", "end_time")
 """What makes a scheduled task of a todo (AS-01)."""
 
 
-class _Item(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Item(ToolArgs):
     title: str = Field(min_length=1, description="What it is, in a few words.")
     notes: str = Field(default="", description="Anything else worth keeping.")
     call_key: str = ""
@@ -197,17 +195,13 @@ CANONICAL: Final[dict[Kind, Canonical]] = {
 MOST_LISTED: Final = 100
 
 
-class ListArgs(BaseModel):
+class ListArgs(ToolArgs):
     """List todos, scheduled tasks, goals and reminders: open ones first, by their dates."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Kind | None = Field(default=None, description="Only these; all if left out.")
 
 
-class OneArgs(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class OneArgs(ToolArgs):
     id: str = Field(description="Its id, as list_assistant_items shows it.")
 
 

@@ -66,12 +66,9 @@ _WORDS_AND_CALLS: Final = frozenset(
 
 
 def _to_translate(known: int, messages: Iterable[BaseMessage]) -> int:
-    return known + sum(not _as_it_is(message) for message in messages)
-
-
-def _as_it_is(message: BaseMessage) -> bool:
-    content = message.content
-    return not isinstance(content, list) or all(map(_is_handed_on, content))
+    contents = (message.content for message in messages)
+    lists = (each for each in contents if isinstance(each, list))
+    return known + sum(not all(map(_is_handed_on, each)) for each in lists)
 
 
 def _is_handed_on(part: object) -> bool:

@@ -5,14 +5,14 @@ from difflib import unified_diff
 from glob import escape
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from daruma.state.outcome import join_paths
 from daruma.state.plan import Report
 from daruma.state.settings import PolicyRule, Settings
 from daruma.state.spending import format_amount, spending
 from daruma.state.task import Task
-from daruma.tools.calls import Surroundings, Tool, shipped_tool
+from daruma.tools.calls import Surroundings, Tool, ToolArgs, shipped_tool
 from daruma.tools.calls.policy import profile_shows
 from daruma.tools.context import Context, visible_tools
 from daruma.tools.errors import ToolError
@@ -23,15 +23,13 @@ from daruma.tools.team._worktree import JoinOutcome
 # --- The tool, as the model is shown it.
 
 
-class DelegateArgs(BaseModel):
+class DelegateArgs(ToolArgs):
     """Have a helper carry out a part of the task, with a context of its own.
 
     Use it for what needs much reading and has a short answer, and for parts that do not depend on
     each other: several calls of one answer run at once. The helper knows only what you tell it, and
     you are told its answer, which files it changed, and what that took of your budget.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     task: str = Field(
         min_length=1,
@@ -101,9 +99,6 @@ def _writing_calls(tools: Iterable[Tool]) -> Iterator[tuple[str, PolicyRule]]:
 
 
 # --- What a helper brings, in the words of the one result that its call gets.
-
-MOST_ANSWER: Final = 4000
-"""Characters of a helper's answer that its caller is shown; the whole is kept beside the state."""
 
 
 def describe_report(report: Report, joined: JoinOutcome, why: str = "", patch: str = "") -> str:
