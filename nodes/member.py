@@ -149,7 +149,8 @@ async def _build_report(given: Assignment, ended: State, place: MemberWorktree |
     report = Report(
         phase=replace(closed, depends_on=given.phase.depends_on), steps=tuple(ended.steps)
     )
-    notes = (ended.recalled.note,) if ended.recalled and ended.recalled.note else ()
+    recalled = ended.recalled.note if ended.recalled else ""
+    notes: tuple[str, ...] = (recalled,) if recalled else ()
     if place is None:
         return replace(report, notes=notes)
     taken = await in_thread(place.snapshots.take, f"the end of {closed.id}", by="work")
