@@ -81,7 +81,8 @@ def allowed_amounts(state: "State", scope: Scope) -> Amounts:
     taken = limits.taken if scope == "task" else limits.taken_in_phase
     if base is None:
         return _NO_LIMITS
-    more = [g.more for g in _grants(state, scope) if g.scope == scope]
+    grants = [step.grant for step in _steps(state, scope) if step.grant]
+    more = [each.more for each in grants if each.scope == scope and not each.stopped]
     return with_more(base, [*more, less(taken)] if taken else more)
 
 
@@ -139,10 +140,6 @@ def has_unchecked_work(state: "State") -> bool:
     own = (step for step in _steps(state, "phase") if not step.helper)
     kinds = [step.kind for step in own if step.kind in {"think", "verify"}]
     return bool(kinds) and kinds[-1] == "think"
-
-
-def _grants(state: "State", scope: Scope) -> list[Grant]:
-    return [step.grant for step in _steps(state, scope) if step.grant and not step.grant.stopped]
 
 
 def _scopes(state: "State") -> tuple[Scope, ...]:

@@ -115,7 +115,7 @@ def _type(annotation: Any) -> str:
 
 
 def section_in(annotation: Any) -> type[BaseModel] | None:
-    """Return the section that a field of a type holds, by itself or by names; None for no section."""
+    """Return the section that a field of a type holds, by itself or by names; None for none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     found = (section_in(argument) for argument in get_args(annotation))
