@@ -64,6 +64,7 @@ async def intake(state: State, context: Context) -> Update:
     context.emit(task_started(task))
     refusal = _refusal(task, asked) or unknown
     helped = await _prepare(task, context) if refusal is None else _Preparation()
+    lessons, told = helped.lessons, helped.instructions
     return {
         "task": task,
         "recalled": helped.recalled,
@@ -81,12 +82,8 @@ async def intake(state: State, context: Context) -> Update:
         "error": None,
         "steps": [*taken.steps],
         # A channel that is never written takes no room in any checkpoint.
-        **({"lessons": helped.lessons} if helped.lessons or state.lessons else {}),
-        **(
-            {"instructions": helped.instructions}
-            if helped.instructions or state.instructions
-            else {}
-        ),
+        **({"lessons": lessons} if lessons or state.lessons else {}),
+        **({"instructions": told} if told or state.instructions else {}),
         **_wanted_structure(state, context),
         **taken.update,
     }
@@ -125,9 +122,8 @@ class _Preparation:
 
 async def _prepare(task: Task, context: Context) -> _Preparation:
     """Look the lessons up while the rest is done; they are told of last, whenever they came."""
-    lessons = (
-        asyncio.ensure_future(lessons_for(task, context)) if feeds_back(task, context) else None
-    )
+    wanted = feeds_back(task, context)
+    lessons = asyncio.ensure_future(lessons_for(task, context)) if wanted else None
     try:
         written = await _write_first_savepoint(task, context)
         recalled = await recall(

@@ -1,6 +1,6 @@
 """Delegating (PL-08): the tool, what a helper may use of its caller's tools, and what it brings."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from difflib import unified_diff
 from glob import escape
 from typing import Any, Final
@@ -83,19 +83,12 @@ def helper_settings(expert: Expert | None, task: Task, context: Context) -> Sett
         "toolsets": tuple(sorted(sets)),
     }
     if task.helps == "reads":
-        narrowed["policy"] = {**settings.tools.policy, **dict(_writing_calls(known))}
+        # A policy tells calls by their first letter: no other value that schemas allow begins so.
+        reading = ((tool.name, *each) for tool in known for each in tool.reads_with.items())
+        rules = {f"{tool}({name}=[!{value[0]}]*)": ONLY_READS for tool, name, value in reading}
+        narrowed["policy"] = {**settings.tools.policy, **rules}
     tools = settings.tools.model_copy(update=narrowed)
     return settings.model_copy(update={"tools": tools})
-
-
-def _writing_calls(tools: Iterable[Tool]) -> Iterator[tuple[str, PolicyRule]]:
-    """Yield rules against calls that do not only read: a policy tells them by their first letter.
-
-    No other value that the schemas allow begins as that which reads.
-    """
-    for tool in tools:
-        for name, value in tool.reads_with.items():
-            yield f"{tool.name}({name}=[!{value[0]}]*)", ONLY_READS
 
 
 # --- What a helper brings, in the words of the one result that its call gets.
