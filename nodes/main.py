@@ -3,10 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from itertools import takewhile
-
-from langchain_core.messages import SystemMessage
 
 from daruma.state import budget
 from daruma.state.budget import hidden_tools
@@ -55,6 +52,7 @@ from daruma.tools.continuity import (
     offer_leaving_out,
 )
 from daruma.tools.planning import REVISE_PLAN, contradiction_in
+from daruma.tools.provider_messages import system_message
 from daruma.tools.rollback import drift_note
 from daruma.tools.skills import SKILLS_LIST
 from daruma.tools.window import (
@@ -171,18 +169,12 @@ def _draft_request(state: State, context: Context, offer: VisibleTools) -> Draft
     system = prompt(state, prompts, skills=offer.find(SKILLS_LIST) is not None)
     return Draft(
         "main",
-        [_system_message(system), *said_before(state, prompts)],
+        [system_message(system), *said_before(state, prompts)],
         sent_history(state),
         recalled=[*memory_messages(state), *pitfall_messages(state, "main")],
         tail=[*drift_note(state), *clarification_note(state)],
         tools=offer.tools,
     )
-
-
-@lru_cache(maxsize=64)
-def _system_message(system: str) -> SystemMessage:
-    """Return the prompt as a message: the same one for each request of a task."""
-    return SystemMessage(system)
 
 
 def prompt(

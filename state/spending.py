@@ -336,6 +336,7 @@ def delegations(state: "State", calls: Sequence[ToolTask]) -> list[Assignment]:
         return []
     snapshots = {each.id: each.snapshot for each in state.savepoints}
     drawn = next((savepoint_name(state, call) for call in calls if writes(call)), None)
+    sent = zip(calls, helper_limits(state, len(calls)), strict=True)
     return [
         Assignment(
             task=replace(
@@ -360,9 +361,7 @@ def delegations(state: "State", calls: Sequence[ToolTask]) -> list[Assignment]:
             lessons=_lessons_for(state, text_of(call, "expert") or None),
             instructions=state.instructions,
         )
-        for number, (call, limits) in enumerate(
-            zip(calls, helper_limits(state, len(calls)), strict=True), 1
-        )
+        for number, (call, limits) in enumerate(sent, 1)
     ]
 
 

@@ -115,9 +115,8 @@ async def _changed_files(state: State, context: Context) -> tuple[list[tuple[str
     own = (s for s in state.savepoints if task and s.task_id == task.id and s.snapshot)
     began = next((s for s in own if task and s.workspace == task.workspace), None)
     if snapshots is None or began is None or began.snapshot is None:
-        return [], ["[which files changed is not known: there are no snapshots]"] * bool(
-            task and task.workspace
-        )
+        unknown = "[which files changed is not known: there are no snapshots]"
+        return [], [unknown] if task and task.workspace else []
     return await in_thread(_read_files, snapshots, began.snapshot)
 
 

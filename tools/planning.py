@@ -97,9 +97,8 @@ def contradiction_in(state: State, tools: Registry) -> Failure | None:
     tool = tools.named(REVISE_PLAN)
     if state.plan is None or tool is None or not tool.builtin:
         return None
-    said = next(
-        (call for call in with_status(state.calls, "done") if call.name == REVISE_PLAN), None
-    )
+    revisions = (call for call in with_status(state.calls, "done") if call.name == REVISE_PLAN)
+    said = next(revisions, None)
     if said is None:
         return None
     why = " ".join(str(said.args.get("why", "")).split())

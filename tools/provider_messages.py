@@ -32,12 +32,12 @@ def sendable(messages: Sequence[BaseMessage]) -> Sendable:
         return messages
     system = [message.text for message in messages if isinstance(message, SystemMessage)]
     others = [message for message in messages if not isinstance(message, SystemMessage)]
-    head = [_prompt("\n\n".join(system))] if system else []
+    head = [system_message("\n\n".join(system))] if system else []
     return Sendable([*head, *_answered(_with_sendable_names(others))])
 
 
 @lru_cache(maxsize=64)
-def _prompt(system: str) -> SystemMessage:
+def system_message(system: str) -> SystemMessage:
     """Return the prompt as a message: the same one for each request of a task."""
     return SystemMessage(system)
 
