@@ -33,8 +33,8 @@ class Event:
     type: ClassVar[str]
     member: str = ""
 
-    def __init_subclass__(cls, name: str) -> None:
-        cls.type = name
+    def __init_subclass__(cls, name: str = "") -> None:
+        cls.type = name or cls.type
         dataclass(frozen=True, kw_only=True)(cls)
 
     def to_dict(self) -> dict[str, Any]:

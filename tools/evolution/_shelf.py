@@ -1,6 +1,6 @@
 """Records of evolution in a LangGraph store: where they are kept, and reading them (EV-04)."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -32,9 +32,7 @@ def shelf(owner: str, kind: Kind, *of: str) -> Namespace:
     return (*EVOLUTION_NAMESPACE, store_label(owner), kind, *map(store_label, of))
 
 
-@cache
-def _adapter(form: type[Any]) -> TypeAdapter[Any]:
-    return TypeAdapter(form)
+_adapter: Final[Callable[[Any], TypeAdapter[Any]]] = cache(TypeAdapter)
 
 
 def read_record(form: type[Record], item: Item | None) -> Record | None:
