@@ -41,9 +41,11 @@ async def begin(state: State, context: Context) -> Update:
         "origin": None,
         "reports": (),
     }
-    return (
-        update if shared else {**update, "messages": [_instruction_message(state.plan, chosen[0])]}
-    )
+    if not shared:
+        text = instructions(state.plan, chosen[0], state.plan.phases.index(chosen[0]) + 1)
+        message_id = phases.message_id(state.plan.id, chosen[0].id)
+        update["messages"] = [HumanMessage(text, id=message_id)]
+    return update
 
 
 def refusal(phase: Phase, written: Written) -> Failure | None:
@@ -58,11 +60,6 @@ def instructions(plan: Plan, phase: Phase, number: int) -> str:
     """Say what a phase is about, in the words of the plan."""
     head = f"Phase {number} of {len(plan.phases)}: {phase.title}"
     return "\n\n".join(filter(None, (head, phase.instructions, judged_by(phase.rubric))))
-
-
-def _instruction_message(plan: Plan, phase: Phase) -> HumanMessage:
-    text = instructions(plan, phase, plan.phases.index(phase) + 1)
-    return HumanMessage(text, id=phases.message_id(plan.id, phase.id))
 
 
 def _emit_started(state: State, phase: Phase, context: Context, *, shared: bool) -> None:

@@ -1,12 +1,11 @@
 """Bring the request that is over its budget under it, by showing less of the history."""
 
-from daruma.state.budget import GAVE_UP, record_step
+from daruma.state.budget import GAVE_UP
 from daruma.state.channels import State, Update
 from daruma.state.events import ContextCompacted
-from daruma.state.steps import Step
 from daruma.tools.calls import audit_answer
 from daruma.tools.context import Context, begin_step
-from daruma.tools.window import CompactionResult, compact_history
+from daruma.tools.window import compact_history
 
 
 async def compress(state: State, context: Context) -> Update:
@@ -21,25 +20,9 @@ async def compress(state: State, context: Context) -> Update:
     context.emit(ContextCompacted(node=done.cost.node, cost=done.cost.to_dict()))
     audit = audit_answer(failover=state.crowded.failover)
     step = record(ok=done.failure is None, audit=audit, context_cost=done.cost)
-    steps = [*_calls(state, done), *step]
+    steps = [*(made for call in done.calls for made in call.steps(state)), *step]
     update: Update = {"compaction": done.compaction, "crowded": None, "steps": steps}
     if done.failure and state.crowded.node == "plan" and state.plan:  # it ends as without (PL-01b)
         steps += begin_step(state, "plan", context)(ok=False, signature=GAVE_UP)
         return update
     return {**update, "failure": done.failure} if done.failure else update
-
-
-def _calls(state: State, done: CompactionResult) -> list[Step]:
-    return [
-        step
-        for call in done.calls
-        for step in record_step(
-            state,
-            "summarise",
-            at=call.at,
-            seconds=call.seconds,
-            ok=call.ok,
-            usage=call.usage,
-            audit=audit_answer(failover=call.failover),
-        )
-    ]

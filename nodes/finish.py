@@ -12,7 +12,7 @@ from daruma.state.events import TaskCompleted
 from daruma.state.messages import Messages
 from daruma.state.outcome import END, answer, result_of, stopped_text, work_status
 from daruma.state.task import Status
-from daruma.state.verification import Check, Verification
+from daruma.state.verification import Verification
 from daruma.tools.calls import results_for_unanswered
 from daruma.tools.context import Context, receive_before_end
 from daruma.tools.sandbox import STRENGTH, SandboxUnavailable
@@ -68,9 +68,7 @@ def task_status(state: State) -> Status:
 
 def output_text(state: State, status: Status, words: Words) -> str:
     """Return the answer of a completed task, which it always has; else what it ended with."""
-    if status == "parked" and answer(state):
-        return answer(state)
-    if status == "completed":
+    if status == "completed" or (status == "parked" and answer(state)):
         return answer(state)
     if status == "max_steps_exceeded":
         headline = words.headlines.get("max_steps_exceeded")
@@ -105,25 +103,16 @@ class _Confinement:
 
 async def _weakest_confinement(state: State, context: Context) -> _Confinement | None:
     """Return the weakest that commands ran in; None for a task that ran none."""
-    ran = [_Confinement(c.sandbox, c.not_covered) for c in _commands(state)]
-    if state.task and state.task.workspace and _ran_commands(state):
+    checks = [c for each in _verifications(state) for c in each.checks if not c.by_judge]
+    ran = [_Confinement(check.sandbox, check.not_covered) for check in checks]
+    of_task = (m for m in state.messages if str(m.id).startswith(f"{state.task_id}:"))
+    calls = (m for m in of_task if isinstance(m, ToolMessage) and m.name in _COMMANDS)
+    if state.task and state.task.workspace and any(m.status == "success" for m in calls):
         with suppress(SandboxUnavailable):  # then no call has run any
             opened = await context.open_sandbox()
             ran.append(_Confinement(opened.level, opened.not_covered))
     strength = {str(level): number for level, number in STRENGTH.items()}
     return min(ran, key=lambda each: strength.get(each.level, 0), default=None)
-
-
-def _ran_commands(state: State) -> bool:
-    of_task = (m for m in state.messages if str(m.id).startswith(f"{state.task_id}:"))
-    return any(
-        isinstance(m, ToolMessage) and m.name in _COMMANDS and m.status == "success"
-        for m in of_task
-    )
-
-
-def _commands(state: State) -> list[Check]:
-    return [c for v in _verifications(state) for c in v.checks if not c.by_judge]
 
 
 def _verifications(state: State) -> list[Verification]:

@@ -86,15 +86,11 @@ def _decision_update(
 ) -> Update:
     by_id = {call.id: call for call in after}
     denied = with_status(after, "rejected")
+    why = blocking_denial(denied)
     told = [(call, call.reason) for call in with_status(after, "failed")]
     told += [(call, denial_text(decisions[call.id])) for call in denied]
     return {
         "calls": tuple(by_id.get(call.id, call) for call in state.calls),
         "messages": [tool_result(call, text, ok=False) for call, text in told],
-        "failure": _blocking_failure(denied),
+        "failure": Failure(code="approval_denied", node="gate", message=why) if why else None,
     }
-
-
-def _blocking_failure(denied: Sequence[ToolTask]) -> Failure | None:
-    message = blocking_denial(denied)
-    return Failure(code="approval_denied", node="gate", message=message) if message else None

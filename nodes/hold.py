@@ -36,9 +36,9 @@ async def _apply_decision(state: State, way: str, context: Context) -> Update:
         "steps": record_step(state, "consult", at=context.now(), signature=f"hold:{way}"),
     }
     if way == RESTORE:
-        update["plan"] = _with_phase(
-            plan, replace(phase, rollback="snapshot", rollback_command=None)
-        )
+        restored = replace(phase, rollback="snapshot", rollback_command=None)
+        every = (restored if each.id == phase.id else each for each in plan.phases)
+        update["plan"] = replace(plan, phases=tuple(every))
     elif way == KEEP:
         note = f"a person kept the files as the failed rollback of {phase.id!r} had left them"
         written = await write_savepoint(state.task, "done", context, phase_id=phase.id, note=note)
@@ -68,11 +68,6 @@ def _plan_and_phase(state: State) -> tuple[Plan, Phase]:
     if state.plan is None or phase is None:
         raise LookupError("there is no phase whose rollback failed")
     return state.plan, phase
-
-
-def _with_phase(plan: Plan, phase: Phase) -> Plan:
-    phases = tuple(phase if each.id == phase.id else each for each in plan.phases)
-    return replace(plan, phases=phases)
 
 
 # --- Hold the thread after a failed rollback, until a person says what to do (RO-03).

@@ -64,6 +64,7 @@ async def intake(state: State, context: Context) -> Update:
     context.emit(task_started(task))
     refusal = _refusal(task, asked) or unknown
     helped = await _prepare(task, context) if refusal is None else _Preparation()
+    lessons, told = helped.lessons, helped.instructions
     return {
         "task": task,
         "recalled": helped.recalled,
@@ -81,12 +82,8 @@ async def intake(state: State, context: Context) -> Update:
         "error": None,
         "steps": [*taken.steps],
         # A channel that is never written takes no room in any checkpoint.
-        **({"lessons": helped.lessons} if helped.lessons or state.lessons else {}),
-        **(
-            {"instructions": helped.instructions}
-            if helped.instructions or state.instructions
-            else {}
-        ),
+        **({"lessons": lessons} if lessons or state.lessons else {}),
+        **({"instructions": told} if told or state.instructions else {}),
         **_wanted_structure(state, context),
         **taken.update,
     }
@@ -125,9 +122,8 @@ class _Preparation:
 
 async def _prepare(task: Task, context: Context) -> _Preparation:
     """Look the lessons up while the rest is done; they are told of last, whenever they came."""
-    lessons = (
-        asyncio.ensure_future(lessons_for(task, context)) if feeds_back(task, context) else None
-    )
+    wanted = feeds_back(task, context)
+    lessons = asyncio.ensure_future(lessons_for(task, context)) if wanted else None
     try:
         written = await _write_first_savepoint(task, context)
         recalled = await recall(
@@ -176,9 +172,11 @@ def _next_task_id(state: State, context: Context) -> str:
 
 
 def _refusal(task: Task, asked: AnyMessage | None) -> Failure | None:
-    if not task.goal and not _has_other_parts(asked):
-        return _bad_request("the message is empty: say what is to be done")
-    return None
+    content = asked.content if asked else ""  # it may have parts that are not text, as an image
+    others = any(isinstance(part, dict) and part.get("type") != "text" for part in content)
+    if task.goal or others:
+        return None
+    return _bad_request("the message is empty: say what is to be done")
 
 
 async def _unknown_team(template: str, settings: Settings, workspace: str | None) -> Failure | None:
@@ -188,12 +186,6 @@ async def _unknown_team(template: str, settings: Settings, workspace: str | None
     except TemplateRefused as error:
         return _bad_request(str(error))
     return None
-
-
-def _has_other_parts(asked: AnyMessage | None) -> bool:
-    """Whether the request has parts that are not text, such as an image."""
-    content = asked.content if asked else ""
-    return any(isinstance(part, dict) and part.get("type") != "text" for part in content)
 
 
 def _bad_request(message: str) -> Failure:

@@ -1,16 +1,13 @@
 """Ask the model once; its answer becomes tool tasks, or the candidate for the final answer."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from itertools import takewhile
-
-from langchain_core.messages import AIMessage, SystemMessage
 
 from daruma.state import budget
 from daruma.state.budget import hidden_tools
-from daruma.state.calls import ToolTask, is_open, with_status
+from daruma.state.calls import is_open, with_status
 from daruma.state.channels import State, Update, apply_update
 from daruma.state.context import (
     learned_instruction,
@@ -21,13 +18,13 @@ from daruma.state.context import (
     said_before,
 )
 from daruma.state.events import AnswerAudited
-from daruma.state.failure import Failure, ModelFailed, failure_of
+from daruma.state.failure import ModelFailed, failure_of
 from daruma.state.messages import Messages, has_shortened_results
 from daruma.state.mode import KEEP_WORKING
 from daruma.state.progress import alarm, observe_results, signature_of
 from daruma.state.record import copy_with
 from daruma.state.settings import PromptPiece
-from daruma.state.steps import ContextUsage, Step
+from daruma.state.steps import ContextUsage
 from daruma.state.verification import judged_by
 from daruma.tools.calls import (
     VisibleTools,
@@ -55,6 +52,7 @@ from daruma.tools.continuity import (
     offer_leaving_out,
 )
 from daruma.tools.planning import REVISE_PLAN, contradiction_in
+from daruma.tools.provider_messages import system_message
 from daruma.tools.rollback import drift_note
 from daruma.tools.skills import SKILLS_LIST
 from daruma.tools.window import (
@@ -171,18 +169,12 @@ def _draft_request(state: State, context: Context, offer: VisibleTools) -> Draft
     system = prompt(state, prompts, skills=offer.find(SKILLS_LIST) is not None)
     return Draft(
         "main",
-        [_system_message(system), *said_before(state, prompts)],
+        [system_message(system), *said_before(state, prompts)],
         sent_history(state),
         recalled=[*memory_messages(state), *pitfall_messages(state, "main")],
         tail=[*drift_note(state), *clarification_note(state)],
         tools=offer.tools,
     )
-
-
-@lru_cache(maxsize=64)
-def _system_message(system: str) -> SystemMessage:
-    """Return the prompt as a message: the same one for each request of a task."""
-    return SystemMessage(system)
 
 
 def prompt(
@@ -232,7 +224,10 @@ def _read_answer(
     if useless:
         return {"steps": [step], "failure": useless, "calls": ()}
     if looping := alarm(state, step):
-        return _refuse_calls(message, calls, replace(step, ok=False), looping)
+        told = f"Not run: {looping.message}. It would lead no further: do something else."
+        refused = [tool_result(call, told, ok=False) for call in calls]
+        step = replace(step, ok=False)
+        return {"messages": [message, *refused], "steps": [step], "failure": looping, "calls": ()}
     failed = [tool_result(call, call.reason, ok=False) for call in with_status(calls, "failed")]
     messages: Messages = [message, *failed]
     update: Update = {"messages": messages, "steps": [step], "calls": calls}
@@ -245,13 +240,3 @@ def _count_useless_answers(state: State) -> int:
     """Return how often the model was asked in a row for an answer, this time included."""
     thoughts = [s for s in budget.of_task(state) if s.kind == "think" and not s.helper]
     return 1 + sum(1 for _ in takewhile(lambda step: not step.ok, reversed(thoughts)))
-
-
-def _refuse_calls(
-    message: AIMessage, calls: Sequence[ToolTask], step: Step, why: Failure
-) -> Update:
-    """Run none of the calls, and say so to the model: what it said stays as it is."""
-    told = f"Not run: {why.message}. It would lead no further: do something else."
-    results = [tool_result(call, told, ok=False) for call in calls]
-    messages: Messages = [message, *results]
-    return {"messages": messages, "steps": [step], "failure": why, "calls": ()}

@@ -54,10 +54,8 @@ async def _carry_out_phase(given: Assignment, context: Context) -> Report:
     expert = await expert_of(given, context.settings)
     helps = given.task.helps
     place = None if helps == "reads" else await make_worktree(given, context)
-    begun, settings = (
-        build_member_state(given, expert, place),
-        settings_of(expert, context.settings),
-    )
+    begun = build_member_state(given, expert, place)
+    settings = settings_of(expert, context.settings)
     if helps:
         settings = helper_settings(expert, given.task, context)
     settings = await in_thread(with_trusted_skills, settings, given.task.workspace)
@@ -68,10 +66,15 @@ async def _carry_out_phase(given: Assignment, context: Context) -> Report:
     ended = await context.carry_out(begun, settings)
     try:
         report = await _build_report(given, ended, place)
-        return await _with_whole_answer(report, ended, context) if helps else report
+        if not helps:
+            return report
+        # The report has the ends of a helper's answer; the whole is kept beside the state.
+        said = await context.outputs.shorten(answer(ended) or last_answer(ended), LONGEST_ANSWER)
+        phase = replace(report.phase, answer=said.text)
+        return replace(report, phase=phase, reference=said.reference)
+    except CutOff:
+        raise
     except (ToolError, DarumaError) as error:  # what it has spent stays on record
-        if isinstance(error, CutOff):
-            raise
         return replace(_failed_report(given, error), steps=tuple(ended.steps))
 
 
@@ -139,17 +142,6 @@ def _first_savepoint(task: Task, phase_id: str, place: MemberWorktree) -> Savepo
     )
 
 
-async def _with_whole_answer(report: Report, ended: State, context: Context) -> Report:
-    """Return a helper's report with the ends of its answer; the whole is kept beside the state."""
-    said = await context.outputs.shorten(answer(ended) or last_answer(ended), LONGEST_ANSWER)
-    phase = replace(report.phase, answer=said.text)
-    return replace(report, phase=phase, reference=said.reference)
-
-
-def _notes(ended: State) -> tuple[str, ...]:
-    return (ended.recalled.note,) if ended.recalled and ended.recalled.note else ()
-
-
 async def _build_report(given: Assignment, ended: State, place: MemberWorktree | None) -> Report:
     closed = ended.plan.phase(given.phase.id) if ended.plan else None
     if closed is None:
@@ -157,7 +149,8 @@ async def _build_report(given: Assignment, ended: State, place: MemberWorktree |
     report = Report(
         phase=replace(closed, depends_on=given.phase.depends_on), steps=tuple(ended.steps)
     )
-    notes = _notes(ended)
+    recalled = ended.recalled.note if ended.recalled else ""
+    notes: tuple[str, ...] = (recalled,) if recalled else ()
     if place is None:
         return replace(report, notes=notes)
     taken = await in_thread(place.snapshots.take, f"the end of {closed.id}", by="work")

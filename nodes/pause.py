@@ -1,6 +1,6 @@
 """Ask what becomes of work whose budget is spent, or that was told to stop (BU-04, RE-03a)."""
 
-from typing import Final
+from typing import Final, Literal
 
 from langchain_core.messages import HumanMessage
 
@@ -44,26 +44,35 @@ def asks_person(state: State, context: Context) -> bool:
 
 
 def question_of(state: State) -> Question:
-    """Build the question: what is spent, and what can be said to that."""
+    """Build the question: what is spent, and what can be said to that.
+
+    Whoever had the task stand still is asked, too: a person's words, no part of the budget (FA-14).
+    """
     over = spent_limit(state)
+    if over.measure == "steps":
+        return _question_of_steps(state)
+    if over.measure == "stop":
+        told = f'"{GO_ON}", "{STOP}", or what to do instead'
+        return _question(state, "stop", "The task stands still, as you said.", told)
+    example = in_words(over.measure, _limit_of(state, over))
+    told = f'"{AGAIN}", "{STOP}", or an amount in words such as "{example}"'
+    question = _question(state, "budget", describe_overrun(over), told)
+    question["options"], question["amounts"] = [AGAIN, STOP], [over.measure]
+    return question
+
+
+def _question(
+    state: State, about: Literal["budget", "steps", "stop"], why: str, told: str
+) -> Question:
     phase = state.plan.current if state.plan else None
     number = sum(step.kind == "pause" for step in state.steps)
-    if over.measure == "steps":
-        return _question_of_steps(state, f"{state.task_id}:{phase or 'task'}:steps:{number}")
-    if over.measure == "stop":
-        return _question_of_stop(state, f"{state.task_id}:{phase or 'task'}:stop:{number}")
-    example = in_words(over.measure, _limit_of(state, over))
     return Question(
         type="question",
-        kind="budget",
-        id=f"{state.task_id}:{phase or 'task'}:budget:{number}",
-        question=f"{describe_overrun(over)} How does it go on?",
-        context=with_changed_tests(
-            f'"{AGAIN}", "{STOP}", or an amount in words such as "{example}"', state
-        ),
+        kind="clarification" if about == "stop" else "budget",
+        id=f"{state.task_id}:{phase or 'task'}:{about}:{number}",
+        question=f"{why} How does it go on?",
+        context=with_changed_tests(told, state),
         deadline=None,
-        options=[AGAIN, STOP],
-        amounts=[over.measure],
     )
 
 
@@ -74,18 +83,6 @@ _STOPS: Final = frozenset({STOP, "no", "停止"})
 def _says_stop(said: str) -> bool:
     """Whether an answer says that the work stops, whatever its case and punctuation."""
     return said.lower().strip(" .!。！") in _STOPS
-
-
-def _question_of_stop(state: State, id_: str) -> Question:
-    """Ask whoever had the task stand still; a person's words, and no part of the budget (FA-14)."""
-    return Question(
-        type="question",
-        kind="clarification",
-        id=id_,
-        question="The task stands still, as you said. How does it go on?",
-        context=with_changed_tests(f'"{GO_ON}", "{STOP}", or what to do instead', state),
-        deadline=None,
-    )
 
 
 def _apply_stop_decision(state: State, answer: str, context: Context) -> Update:
@@ -102,21 +99,13 @@ def _apply_stop_decision(state: State, answer: str, context: Context) -> Update:
     return {**update, "failure": why}
 
 
-def _question_of_steps(state: State, id_: str) -> Question:
+def _question_of_steps(state: State) -> Question:
     red = state.verification and not state.verification.passed
     said = f"\n\n{excerpt(state.verification)}" if red and state.verification else ""
     why = "The checks are still red" if said else "There is no answer yet"
-    return Question(
-        type="question",
-        kind="budget",
-        id=id_,
-        question=f"{why}, and {budget.bounding_setting(state)} is used up. How does it go on?",
-        context=with_changed_tests(
-            f'"{GO_ON}" for as many steps once more, "{STOP}", or what to do differently{said}',
-            state,
-        ),
-        deadline=None,
-    )
+    spent = f"{why}, and {budget.bounding_setting(state)} is used up."
+    told = f'"{GO_ON}" for as many steps once more, "{STOP}", or what to do differently{said}'
+    return _question(state, "steps", spent, told)
 
 
 def _apply_steps_decision(state: State, answer: str, over: Overrun, context: Context) -> Update:
@@ -149,7 +138,9 @@ def apply_decision(state: State, answer: str, context: Context) -> Update:
         return _apply_steps_decision(state, answer, over, context)
     if over.measure == "stop":
         return _apply_stop_decision(state, answer, context)
-    more = read_grant(answer, over.measure, _amount_to_go_on(state, over))
+    given = _limit_of(state, over)
+    enough = given * ((over.spent - over.limit) // given + 1)  # as one call may spend all of it
+    more = read_grant(answer, over.measure, enough)
     grant = Grant(node=over.node, scope=over.scope, more=more or Amounts(), stopped=more is None)
     context.emit(
         BudgetSettled(
@@ -176,12 +167,6 @@ def verifies_first(state: State, over: Overrun) -> bool:
     return (
         over.node == "main" and verifies and budget.can_verify(state) and has_unchecked_work(state)
     )
-
-
-def _amount_to_go_on(state: State, over: Overrun) -> float:
-    """Return the limit that the settings gave, as often as it takes to go on: a call spends all."""
-    given = _limit_of(state, over)
-    return given * ((over.spent - over.limit) // given + 1)
 
 
 def _limit_of(state: State, over: Overrun) -> float:

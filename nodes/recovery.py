@@ -56,8 +56,9 @@ async def recovery(state: State, context: Context) -> Update:
         return spent
     progress = progress_of(state).to_dict()
     context.emit(RecoveryStarted(code=failure.code, message=failure.message, progress=progress))
+    message_id = f"{state.task_id}:recovery:{budget.in_task(state, 'recover')}"
     with close_on_bug(context):
-        return await _recover(RecoveryCase(state, failure, _message_id(state)), context)
+        return await _recover(RecoveryCase(state, failure, message_id), context)
 
 
 async def _recover(case: RecoveryCase, context: Context) -> Update:
@@ -70,10 +71,6 @@ async def _recover(case: RecoveryCase, context: Context) -> Update:
     audit = audit_answer(failover=failover)
     step = record(signature=failure.signature, usage=usage, audit=audit, recovery=note)
     return update | {"steps": step}
-
-
-def _message_id(state: State) -> str:
-    return f"{state.task_id}:recovery:{budget.in_task(state, 'recover')}"
 
 
 async def _choose_action(

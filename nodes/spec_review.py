@@ -37,20 +37,16 @@ async def spec_review(state: State, context: Context) -> Update:
         context.emit(task_started(state.task))
     context.emit(SpecReviewCompleted(spec_review_id=review_id, decision=decision))
     if isinstance(reply, Park):
-        return _park_task(state, context)
+        said = words_of(context.settings.fallback_chain).parked
+        context.emit(TaskCompleted(task_id=state.task_id, status="parked", output=said))
+        result = result_of(state, "parked", said, context.now())
+        return {"plan": replace(plan, parked=True), "result": result}
     if isinstance(reply, Confirm):
         return {"plan": replace(plan, parked=False)}
     if isinstance(reply, Edit):
         return {"plan": edited_plan(question, reply, plan.id, plan.before)}
     note = f"The plan was rejected: {reply.feedback}. Plan anew."
     return {"plan": plan.before, "messages": [HumanMessage(note, id=f"{review_id}:feedback")]}
-
-
-def _park_task(state: State, context: Context) -> Update:
-    said = words_of(context.settings.fallback_chain).parked
-    context.emit(TaskCompleted(task_id=state.task_id, status="parked", output=said))
-    result = result_of(state, "parked", said, context.now())
-    return {"plan": replace(plan_under_review(state), parked=True), "result": result}
 
 
 async def _expert_names(state: State, context: Context) -> tuple[str, ...]:

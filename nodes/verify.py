@@ -11,7 +11,7 @@ from daruma.state.events import VerificationCompleted
 from daruma.state.failure import Code, Failure
 from daruma.state.outcome import rubric_of
 from daruma.state.steps import Step
-from daruma.state.verification import Verification, excerpt
+from daruma.state.verification import excerpt
 from daruma.tools.context import (
     Context,
     begin_step,
@@ -54,7 +54,9 @@ async def verify(state: State, context: Context) -> Update:
     update: Update = {"verification": verification, "origin": None, "steps": steps}
     if verification.passed:
         return update
-    update["messages"] = [_report_message(state, verification)]
+    text = f"Verification failed. What the checks said:\n\n{excerpt(verification)}"
+    message_id = f"{state.task_id}:verification:{budget.on_thread(state, 'verify')}"
+    update["messages"] = [HumanMessage(text, id=message_id)]
     if budget.can_go_on(replace(state, steps=[*state.steps, *steps])):
         return update
     return update | (out_of_steps(state, "verify", context) or {})
@@ -65,9 +67,3 @@ def _failure_code(error: Exception) -> Code:
         return "sandbox_violation"
     gone = isinstance(error, FileUnavailable | SnapshotUnavailable | OSError)
     return "workspace_conflict" if gone else "verification_failed"
-
-
-def _report_message(state: State, verification: Verification) -> HumanMessage:
-    number = budget.on_thread(state, "verify")
-    text = f"Verification failed. What the checks said:\n\n{excerpt(verification)}"
-    return HumanMessage(text, id=f"{state.task_id}:verification:{number}")

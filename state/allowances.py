@@ -131,12 +131,9 @@ def read_pattern(
         return counting, (), words
     free = tuple(part.strip().removesuffix("=*") for part in pattern.split(","))
     if not set(free) <= set(counting) or pattern.count("=*") != len(free):
-        raise ValueError(f"a pattern names arguments that may be anything, as in {_example(args)}")
+        example = f"'{next(iter(args), 'amount')}=*'"
+        raise ValueError(f"a pattern names arguments that may be anything, as in {example}")
     return {k: v for k, v in counting.items() if k not in free}, free, ()
-
-
-def _example(args: Mapping[str, Any]) -> str:
-    return f"'{next(iter(args), 'amount')}=*'"
 
 
 def revoked(id_: str) -> str:

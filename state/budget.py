@@ -348,9 +348,8 @@ def retries_of(state: State, tool: str) -> int:
 
 def retries(state: State) -> int:
     """Count how often recovery has had anything tried again in this phase."""
-    return sum(
-        step.recovery is not None and step.recovery.strategy == "retry" for step in in_scope(state)
-    )
+    done = (step.recovery for step in in_scope(state) if step.recovery)
+    return sum(each.strategy == "retry" for each in done)
 
 
 def asked_before(steps: Iterable[Step]) -> int:

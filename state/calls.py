@@ -195,7 +195,8 @@ def approval_of(call: ToolTask, workspace: str | None, grounds: Grounds | None =
     """
     grounds = grounds or Grounds()
     command = str(call.args.get("command")) if call.name == "run_command" else None
-    cwd = _directory(call, workspace) if command else workspace
+    within = str(call.args.get("cwd") or "")
+    cwd = str(PurePath(workspace or "", within)) if command and within else workspace
     rests_on = {
         "call": call.result_id,
         "tool": call.name,
@@ -207,10 +208,12 @@ def approval_of(call: ToolTask, workspace: str | None, grounds: Grounds | None =
         "definition": grounds.definition,
         "tree": grounds.tree,
     }
+    canonical = json.dumps(rests_on, sort_keys=True, ensure_ascii=False, default=str)
     plain = command or json.dumps(call.args, ensure_ascii=False, indent=1, default=str)
+    odd = [f"{name}: {each}" for name, text in _texts(call.args) for each in warnings(text)]
     return Approval(
         approval_id=call.id,
-        digest=_digest(rests_on),
+        digest=hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest(),
         tool=call.name,
         args=call.args,
         reason=call.reason,
@@ -221,31 +224,13 @@ def approval_of(call: ToolTask, workspace: str | None, grounds: Grounds | None =
         sandbox=grounds.sandbox,
         not_covered=grounds.not_covered,
         shown=reveal_invisible(plain),
-        warnings=(*call.changes, *_warnings(call)),
+        warnings=(*call.changes, *warnings(call.name), *odd),
         lasting=not (call.required or call.masked),
     )
 
 
-def _digest(content: Mapping[str, Any]) -> str:
-    canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
-    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _directory(call: ToolTask, workspace: str | None) -> str | None:
-    within = call.args.get("cwd")
-    return str(PurePath(workspace or "", str(within))) if within else workspace
-
-
-def _warnings(call: ToolTask) -> tuple[str, ...]:
-    """Return what to look at in a call, each time with the argument that it stands in."""
-    own = warnings(call.name)
-    return (
-        *own,
-        *(f"{name}: {each}" for name, text in _texts(call.args) for each in warnings(text)),
-    )
-
-
 def _texts(args: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what to look at in a call, each time with the argument that it stands in."""
     for name, value in args.items():
         yield "the name of an argument", name
         text = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from functools import cache, partial
+from functools import cache
 from itertools import chain
 from types import NoneType, UnionType
 from typing import (
@@ -291,19 +291,11 @@ def _channels() -> tuple[Mapping[str, None], Mapping[str, Reducer]]:
 
 def _reducer(kind: Any) -> Reducer:
     if isinstance(kind, DeltaChannel):
-        return partial(_batched, kind.reducer)
+        return lambda known, write: kind.reducer(known, [write])
     if kind is _NOTHING or kind is EphemeralValue:
-        return _newest
+        return lambda _, write: write
     reducer: Reducer = kind
     return reducer
-
-
-def _batched(reducer: Callable[[Any, list[Any]], Any], known: Any, write: Any) -> Any:
-    return reducer(known, [write])
-
-
-def _newest(_: object, write: Any) -> Any:
-    return write
 
 
 # --- Whether what was stored for a channel is what the state says that it holds (DU-05).

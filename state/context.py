@@ -1,6 +1,6 @@
 """What stands in a request beside the messages: memories, lessons, pieces of prompts (CX-05)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from html import escape
 from typing import Final, Literal
@@ -30,14 +30,11 @@ def relevant_context(recalled: Recalled | None) -> str:
     """
     if recalled is None or not recalled.memories:
         return ""
-    return "\n".join(
-        (
-            f"<{MEMORIES_TAG}>",
-            _MEMORIES_HEAD,
-            *map(_render_memory, recalled.memories),
-            f"</{MEMORIES_TAG}>",
-        )
-    )
+    return _block(MEMORIES_TAG, _MEMORIES_HEAD, map(_render_memory, recalled.memories))
+
+
+def _block(tag: str, head: str, parts: Iterable[str]) -> str:
+    return "\n".join((f"<{tag}>", head, *parts, f"</{tag}>"))
 
 
 def memory_messages(state: State) -> list[AnyMessage]:
@@ -78,8 +75,7 @@ def repository_instructions(state: State) -> str:
         f'<file path="{escape(path)}">\n{escape(text, quote=False)}\n</file>'
         for path, text in given.files.items()
     )
-    tag = INSTRUCTIONS_TAG
-    return "\n".join((f"<{tag}>", _INSTRUCTIONS_HEAD, *files, f"</{tag}>"))
+    return _block(INSTRUCTIONS_TAG, _INSTRUCTIONS_HEAD, files)
 
 
 # --- How learned instructions stand in a prompt: as what records say, which orders nothing.
@@ -102,13 +98,9 @@ def learned_instruction(lessons: Lessons | None, actor: str, place: Place) -> st
     """
     given = lessons.instructions if lessons else ()
     ours = [each.text for each in given if (each.actor, each.place) == (actor, place)]
-    lines = [_line(text) for text in ours if text.strip()]
+    shown = ("".join(c if c.isprintable() else " " for c in text) for text in ours if text.strip())
+    lines = [f"- {escape(' '.join(text.split())[:LONGEST])}" for text in shown]
     return "\n".join((HEAD, *lines[:MOST])) if lines else ""
-
-
-def _line(text: str) -> str:
-    shown = "".join(char if char.isprintable() else " " for char in text)
-    return f"- {escape(' '.join(shown.split())[:LONGEST])}"
 
 
 # --- The one block in which a request is told what went wrong in tasks like it, as data (EV-05).
@@ -130,14 +122,7 @@ def historical_pitfalls(lessons: Lessons | None) -> str:
     """
     if lessons is None or not lessons.pitfalls:
         return ""
-    return "\n".join(
-        (
-            f"<{PITFALLS_TAG}>",
-            _PITFALLS_HEAD,
-            *map(_render_pitfall, lessons.pitfalls),
-            f"</{PITFALLS_TAG}>",
-        )
-    )
+    return _block(PITFALLS_TAG, _PITFALLS_HEAD, map(_render_pitfall, lessons.pitfalls))
 
 
 def pitfall_messages(state: State, actor: str) -> list[AnyMessage]:

@@ -96,12 +96,9 @@ def reduce_continuity(
     known: Continuity | Mapping[str, Any] | None, write: Continuity | Mapping[str, Any] | None
 ) -> Continuity | Mapping[str, Any] | None:
     """Reduce the ``continuity`` channel: what is handed over does not replace a thread's own."""
-    own = known if isinstance(known, Mapping) else known is not None and _waits(known)
+    waits = isinstance(known, Continuity) and known.status == "fresh" and known.mode == RESUME
+    own = known if isinstance(known, Mapping) else waits
     return known if own and isinstance(write, Mapping) else write
-
-
-def _waits(known: Continuity) -> bool:
-    return known.status == "fresh" and known.mode == RESUME
 
 
 # --- Reading single values of old snapshots; None for what is none of the kind.
@@ -153,16 +150,9 @@ def _storable(text: str) -> str:
 
 def reading_of(field: str, value: Any) -> Any:
     """Return a value in the form of a clarification's field, None where it can be none."""
-    read: Callable[[Any], Any] = _READ.get(field, _text)
-    return read(value)
-
-
-def _text(value: Any) -> str | None:
+    if field in _READ:
+        return _READ[field](value)
     return value if isinstance(value, str) else None
-
-
-def _named(value: Any) -> str | None:
-    return value if isinstance(value, str) and value.strip() else None
 
 
 def _args(value: Any) -> dict[str, Any] | None:
@@ -180,16 +170,9 @@ def _truth(value: Any) -> bool | None:
     return True if word in _YES else False if word in _NO else None
 
 
-def _status(value: Any) -> ClarificationStatus | None:
+def _status(value: Any) -> str | None:
     word = value.casefold() if isinstance(value, str) else ""
-    found: ClarificationStatus | None = next(
-        (each for each in get_args(ClarificationStatus) if each == word), None
-    )
-    return "open" if word in _OPEN else found
-
-
-def _mode(value: Any) -> str | None:
-    return value if value in ("", RESUME) else None
+    return "open" if word in _OPEN else word if word in get_args(ClarificationStatus) else None
 
 
 def _count(value: Any) -> int | None:
@@ -198,24 +181,20 @@ def _count(value: Any) -> int | None:
     return number if is_count else None
 
 
-def _version(value: Any) -> int | None:
-    return 1 if _count(value) == 1 else None
-
-
 def _list(value: Any) -> list[Any] | None:
     fits = isinstance(value, list) and all(isinstance(each, dict) for each in value)
     return value if fits else None
 
 
 _READ: Final[dict[str, Callable[[Any], Any]]] = {
-    "target_action": _named,
+    "target_action": lambda value: value if isinstance(value, str) and value.strip() else None,
     "partial_args": _args,
     "missing_fields": _names,
     "waits": _truth,
     "status": _status,
-    "mode": _mode,
+    "mode": lambda value: value if value in ("", RESUME) else None,
     "asked": _count,
-    "schema_version": _version,
+    "schema_version": lambda value: 1 if _count(value) == 1 else None,
     "also": _list,
     "extra": _args,
 }
@@ -249,21 +228,11 @@ _NAMES: Final = {
 _FIELDS: Final = {name: field for field, names in _NAMES.items() for name in names.split()}
 _IN_GROUPS: Final = {"name": "target_action", "text": "question", "field": "missing_fields"}
 """What only has a meaning in one of the groups."""
-_GROUPS: Final = frozenset(
-    [
-        "continuity",
-        "clarification",
-        "activesubflow",
-        "subflow",
-        "flow",
-        "pendingaction",
-        "action",
-        "pendingquestion",
-        "dialogue",
-        "conversation",
-        "state",
-    ]
-)
+_GROUP_NAMES: Final = """
+    continuity clarification activesubflow subflow flow pendingaction action pendingquestion
+    dialogue conversation state
+"""
+_GROUPS: Final = frozenset(_GROUP_NAMES.split())
 _DEEPEST_LEAF: Final = 4
 
 

@@ -2,7 +2,7 @@
 
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, dataclass_transform
 
 from daruma.state.plan import Plan
 from daruma.state.task import Task
@@ -21,15 +21,21 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 """What is the same once it is copied; to ask each value how takes longer."""
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclass(frozen=True, kw_only=True)
 class Event:
     """The base of all events; ``type`` is the name that observers see.
 
-    ``member`` is the id of a team member's phase, or of a helper's call; else it is empty.
+    Each is a frozen dataclass, whose class gives its ``name``. ``member`` is the id of a team
+    member's phase, or of a helper's call; else it is empty.
     """
 
     type: ClassVar[str]
     member: str = ""
+
+    def __init_subclass__(cls, name: str = "") -> None:
+        cls.type = name or cls.type
+        dataclass(frozen=True, kw_only=True)(cls)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON-able values, with its ``type``, and the member if it has one."""
@@ -42,14 +48,12 @@ class Event:
         return {"type": self.type, **told}
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskStarted(Event):
+class TaskStarted(Event, name="task_started"):
     """A task begins; again when one that was parked or held is taken up.
 
     ``schema_version`` is that of all events of the run.
     """
 
-    type: ClassVar[str] = "task_started"
     task_id: str
     mode: str
     goal: str
@@ -57,46 +61,38 @@ class TaskStarted(Event):
     schema_version: int = SCHEMA_VERSION
 
 
-@dataclass(frozen=True, kw_only=True)
-class MemoryRecalled(Event):
+class MemoryRecalled(Event, name="memory_recalled"):
     """The memories that a task begins with, best first; ``note`` says why recalling failed."""
 
-    type: ClassVar[str] = "memory_recalled"
     ids: tuple[str, ...] = ()
     note: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LessonsGiven(Event):
+class LessonsGiven(Event, name="lessons_given"):
     """What a task is given of what earlier ones taught; ``note`` says why looking it up failed.
 
     ``pitfalls`` are their ids, the most alike first; ``variants`` those of learned instructions.
     """
 
-    type: ClassVar[str] = "lessons_given"
     pitfalls: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     note: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelCallStarted(Event):
+class ModelCallStarted(Event, name="model_call_started"):
     """A node asks a model; closed by ``model_call_completed``."""
 
-    type: ClassVar[str] = "model_call_started"
     node: str
     model: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelCallCompleted(Event):
+class ModelCallCompleted(Event, name="model_call_completed"):
     """A model has answered or failed; closes ``model_call_started``.
 
     ``error`` is None for an answer; ``seconds`` is how long it took. Tokens that the provider does
     not tell are estimated (BU-05).
     """
 
-    type: ClassVar[str] = "model_call_completed"
     node: str
     model: str
     seconds: float
@@ -105,23 +101,20 @@ class ModelCallCompleted(Event):
     error: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelText(Event):
+class ModelText(Event, name="model_text"):
     """Words of an answer as they come: for those who follow a run that was submitted for that.
 
     They are told and not kept: who comes back hears the rest. Those of an attempt that fails are to
     be dropped, as ``model_attempt_failed`` of the same ``node``, ``call`` and ``attempt`` says.
     """
 
-    type: ClassVar[str] = "model_text"
     node: str
     call: int
     attempt: int
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelAttemptFailed(Event):
+class ModelAttemptFailed(Event, name="model_attempt_failed"):
     """A request that brought no answer; what it had begun to say was dropped.
 
     ``then`` is "again", "next model" or "gave up"; ``wait`` the seconds until the next request.
@@ -132,7 +125,6 @@ class ModelAttemptFailed(Event):
     from 1; a model that was not asked at all has the number 0.
     """
 
-    type: ClassVar[str] = "model_attempt_failed"
     node: str
     model: str
     attempt: int
@@ -143,37 +135,29 @@ class ModelAttemptFailed(Event):
     call: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlanProposed(Event):
+class PlanProposed(Event, name="plan_proposed"):
     """A plan that can be carried out, as the model or a person gave it."""
 
-    type: ClassVar[str] = "plan_proposed"
     plan: dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlanRejected(Event):
+class PlanRejected(Event, name="plan_rejected"):
     """A plan that can not be carried out, and why; the model is asked for another."""
 
-    type: ClassVar[str] = "plan_rejected"
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlanReplaced(Event):
+class PlanReplaced(Event, name="plan_replaced"):
     """What is left is planned anew, ``why``; ``plan_proposed`` told the new plan just before."""
 
-    type: ClassVar[str] = "plan_replaced"
     plan_id: str
     new_plan_id: str
     why: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class TodoChanged(Event):
+class TodoChanged(Event, name="todo_changed"):
     """The model's short list of its own steps, whole: each has a ``text`` and a ``status``."""
 
-    type: ClassVar[str] = "todo_changed"
     items: tuple[dict[str, str], ...]
 
 
@@ -191,140 +175,110 @@ class _Request:
     question: dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SpecReviewRequested(_Request, Event):
+class SpecReviewRequested(_Request, Event, name="spec_review_request"):
     """A plan waits for a person (PL-02); closed by ``question_closed``."""
 
-    type: ClassVar[str] = "spec_review_request"
 
-
-@dataclass(frozen=True, kw_only=True)
-class ApprovalRequested(_Request, Event):
+class ApprovalRequested(_Request, Event, name="approval_request"):
     """Calls wait for a person; closed by ``question_closed``."""
 
-    type: ClassVar[str] = "approval_request"
 
-
-@dataclass(frozen=True, kw_only=True)
-class QuestionRequested(_Request, Event):
+class QuestionRequested(_Request, Event, name="question_request"):
     """Anything else that waits for a person; closed by ``question_closed``."""
 
-    type: ClassVar[str] = "question_request"
 
-
-@dataclass(frozen=True, kw_only=True)
-class QuestionClosed(Event):
+class QuestionClosed(Event, name="question_closed"):
     """Closes the request of that ``id``, whatever was decided (PL-04).
 
     An approval that is voided, or not decided on, opens another request.
     """
 
-    type: ClassVar[str] = "question_closed"
     id: str
     kind: str
     decision: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class SpecReviewCompleted(Event):
+class SpecReviewCompleted(Event, name="spec_review_completed"):
     """What was decided on a plan; ``decision`` is confirm, reject, edit or timeout."""
 
-    type: ClassVar[str] = "spec_review_completed"
     spec_review_id: str
     decision: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ApprovalCompleted(Event):
+class ApprovalCompleted(Event, name="approval_completed"):
     """What was decided on one call of an ``approval_request``.
 
     ``decision`` is approve, deny or edit; void for one that was made about what has changed since.
     ``by`` is the id of the yes that a person gave before, if nobody was asked this time.
     """
 
-    type: ClassVar[str] = "approval_completed"
     approval_id: str
     decision: str
     by: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnswerAudited(Event):
+class AnswerAudited(Event, name="answer_audited"):
     """What was changed, repaired or left out of an answer's calls: ``state/steps.py``."""
 
-    type: ClassVar[str] = "answer_audited"
     audit: dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClarificationRequested(Event):
+class ClarificationRequested(Event, name="clarification_request"):
     """The user is asked for what a call lacks; closed when they have said something."""
 
-    type: ClassVar[str] = "clarification_request"
     question: str
     target_action: str
     missing_fields: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClarificationResolved(Event):
+class ClarificationResolved(Event, name="clarification_resolved"):
     """Closes a ``clarification_request``.
 
     ``how`` is resumed or stale, the latter for a message about something else.
     """
 
-    type: ClassVar[str] = "clarification_resolved"
     how: str
     target_action: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class PhaseStarted(Event):
+class PhaseStarted(Event, name="phase_started"):
     """A phase of the plan begins; closed by ``phase_completed`` or ``phase_failed``."""
 
-    type: ClassVar[str] = "phase_started"
     phase_id: str
     title: str
     number: int
     of: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class PhaseCompleted(Event):
+class PhaseCompleted(Event, name="phase_completed"):
     """A phase went well; closes its ``phase_started``."""
 
-    type: ClassVar[str] = "phase_completed"
     phase_id: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class PhaseFailed(Event):
+class PhaseFailed(Event, name="phase_failed"):
     """A phase did not go well; closes its ``phase_started``.
 
     ``fallen`` names the phases that depend on this one and fail with it.
     """
 
-    type: ClassVar[str] = "phase_failed"
     phase_id: str
     outcome: str
     reason: str
     fallen: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class PhaseRollbackStarted(Event):
+class PhaseRollbackStarted(Event, name="phase_rollback_started"):
     """What a phase did is undone, after the phase was told to have failed (RO-05).
 
     ``command`` is the phase's own, or the word snapshot.
     """
 
-    type: ClassVar[str] = "phase_rollback_started"
     phase_id: str
     command: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class PhaseRollbackCompleted(Event):
+class PhaseRollbackCompleted(Event, name="phase_rollback_completed"):
     """What a phase did was undone; closes ``phase_rollback_started``.
 
     ``exact`` says whether the files are as they were before the phase, None if nobody can tell.
@@ -332,105 +286,84 @@ class PhaseRollbackCompleted(Event):
     ``left`` names those that are not; ``undo`` is the snapshot that holds what was rolled back.
     """
 
-    type: ClassVar[str] = "phase_rollback_completed"
     phase_id: str
     exact: bool | None = None
     left: tuple[str, ...] = ()
     undo: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class PhaseRollbackFailed(Event):
+class PhaseRollbackFailed(Event, name="phase_rollback_failed"):
     """Nothing is built on what it left: a person is asked."""
 
-    type: ClassVar[str] = "phase_rollback_failed"
     phase_id: str
     reason: str
     undo: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class RollbackDecided(Event):
+class RollbackDecided(Event, name="rollback_decided"):
     """Closes the question after a failed rollback; ``decision`` is retry, restore or keep."""
 
-    type: ClassVar[str] = "rollback_decided"
     phase_id: str
     decision: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class SavepointWritten(Event):
+class SavepointWritten(Event, name="savepoint_written"):
     """A state of the workspace that can be gone back to; ``note`` says why it has no snapshot."""
 
-    type: ClassVar[str] = "savepoint_written"
     savepoint_id: str
     snapshot: str | None
     note: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkspaceDrifted(Event):
+class WorkspaceDrifted(Event, name="workspace_drifted"):
     """Files that changed behind the thread's back; ``paths`` are the first of ``total``."""
 
-    type: ClassVar[str] = "workspace_drifted"
     paths: tuple[str, ...]
     total: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class ContextCompacted(Event):
+class ContextCompacted(Event, name="context_compacted"):
     """The request of ``node`` was brought under its budget: ``state/steps.py`` as a dict."""
 
-    type: ClassVar[str] = "context_compacted"
     node: str
     cost: dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class MemberStarted(Event):
+class MemberStarted(Event, name="member_started"):
     """A member takes up a phase, or a helper a call: in a worktree of its own if it may write."""
 
-    type: ClassVar[str] = "member_started"
     phase_id: str
     expert: str
     workspace: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class MemberCompleted(Event):
+class MemberCompleted(Event, name="member_completed"):
     """Closes a ``member_started``."""
 
-    type: ClassVar[str] = "member_completed"
     phase_id: str
     expert: str
     outcome: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class MergeCompleted(Event):
+class MergeCompleted(Event, name="merge_completed"):
     """A member's or a helper's work came in, but for files in conflict: then none of it did."""
 
-    type: ClassVar[str] = "merge_completed"
     phase_id: str
     paths: tuple[str, ...]
     conflicts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class ToolStarted(Event):
+class ToolStarted(Event, name="tool_started"):
     """A call of a tool begins; closed by ``tool_completed``."""
 
-    type: ClassVar[str] = "tool_started"
     call_id: str
     tool: str
     summary: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ToolCompleted(Event):
+class ToolCompleted(Event, name="tool_completed"):
     """Closes a ``tool_started``; ``ok`` is False for a call whose result is an error."""
 
-    type: ClassVar[str] = "tool_completed"
     call_id: str
     tool: str
     ok: bool
@@ -438,14 +371,12 @@ class ToolCompleted(Event):
     output: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class HookApplied(Event):
+class HookApplied(Event, name="hook_applied"):
     """A hook changed something, denied it, or failed; one that let it pass is not told of.
 
     ``did`` is changed, denied or failed, ``call_id`` the call that it was about, if any.
     """
 
-    type: ClassVar[str] = "hook_applied"
     hook: str
     point: str
     did: str
@@ -453,8 +384,7 @@ class HookApplied(Event):
     call_id: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CallSettled(Event):
+class CallSettled(Event, name="call_settled"):
     """A call that an earlier run made, or was killed in the middle of; ``how`` it is settled.
 
     reused: what came of it is on record. restore: the files were put back to before it, and it is
@@ -462,15 +392,13 @@ class CallSettled(Event):
     unknown: a person said so. tell: the model is told that it is unknown.
     """
 
-    type: ClassVar[str] = "call_settled"
     call_id: str
     tool: str
     how: str
     undo: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class CommandRun(Event):
+class CommandRun(Event, name="command_run"):
     """One command: a check, a validation, a rollback, or a tool's; ``purpose`` says which.
 
     ``sandbox`` is its level, ``not_covered`` what that leaves open, ``stopped_by`` the limit
@@ -480,7 +408,6 @@ class CommandRun(Event):
     sandbox stopped, as far as that is known (SA-02).
     """
 
-    type: ClassVar[str] = "command_run"
     purpose: str
     command: str
     exit_code: int | None
@@ -495,82 +422,68 @@ class CommandRun(Event):
     violation: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CommandOutput(Event):
+class CommandOutput(Event, name="command_output"):
     """The last lines that a running command wrote, keys masked: twice in a second at most.
 
     ``purpose`` is that of its ``command_run``; ``call_id`` is the tool call that it runs for.
     """
 
-    type: ClassVar[str] = "command_output"
     purpose: str
     command: str
     lines: tuple[str, ...]
     call_id: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class VerificationStarted(Event):
+class VerificationStarted(Event, name="verification_started"):
     """The checks begin; closed by ``verification_completed``."""
 
-    type: ClassVar[str] = "verification_started"
     commands: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class VerificationCompleted(Event):
+class VerificationCompleted(Event, name="verification_completed"):
     """The checks have ended; closes ``verification_started``. ``passed`` is None: none was made.
 
     ``changed_tests`` are test files, and what configures tests, that the task has changed (VE-08).
     """
 
-    type: ClassVar[str] = "verification_completed"
     passed: bool | None
     summary: str
     outcome: Outcome = "failed"
     changed_tests: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkJudged(Event):
+class WorkJudged(Event, name="work_judged"):
     """A judge was asked about the work (VE-11): ``text`` names what is not met, line by line."""
 
-    type: ClassVar[str] = "work_judged"
     passed: bool
     summary: str
     text: str = ""
     verdicts: tuple[dict[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reflected(Event):
+class Reflected(Event, name="reflected"):
     """What the model makes of a red result, before it goes on."""
 
-    type: ClassVar[str] = "reflected"
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecoveryStarted(Event):
+class RecoveryStarted(Event, name="recovery_started"):
     """Something failed, and what to do about it is being found out (RE-09).
 
     ``progress`` is how far the work had come: the fields of ``state/progress.py``.
     """
 
-    type: ClassVar[str] = "recovery_started"
     code: str
     message: str
     progress: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecoveryChosen(Event):
+class RecoveryChosen(Event, name="recovery_action"):
     """What is done against a failure.
 
     ``by`` says who chose the action: model, rule or learned.
     """
 
-    type: ClassVar[str] = "recovery_action"
     strategy: str
     reasoning: str
     confidence: float = 0.0
@@ -579,26 +492,22 @@ class RecoveryChosen(Event):
     parameters: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecoveryCompleted(Event):
+class RecoveryCompleted(Event, name="recovery_completed"):
     """Closes a ``recovery_started``, and a question of its own.
 
     ``carried`` says what became of the action: ``state/recovery.py``.
     """
 
-    type: ClassVar[str] = "recovery_completed"
     strategy: str
     carried: str = "executed"
 
 
-@dataclass(frozen=True, kw_only=True)
-class MessageReceived(Event):
+class MessageReceived(Event, name="message_received"):
     """A task at work is told what a person sent to it, by its ``id``; ``goal`` is its new goal.
 
     Told again by a run that goes on after one that was killed before it was stored.
     """
 
-    type: ClassVar[str] = "message_received"
     id: str
     text: str
     stop: bool = False
@@ -606,14 +515,12 @@ class MessageReceived(Event):
     sent_at: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class BudgetSpent(Event):
+class BudgetSpent(Event, name="budget_spent"):
     """A limit is reached, before ``node`` would spend more; a question may follow.
 
     ``scope`` is task or phase, ``measure`` tokens, usd, seconds or steps.
     """
 
-    type: ClassVar[str] = "budget_spent"
     node: str
     scope: str
     measure: str
@@ -621,14 +528,12 @@ class BudgetSpent(Event):
     limit: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class BudgetSettled(Event):
+class BudgetSettled(Event, name="budget_settled"):
     """Closes a ``budget_spent``: so much ``more`` was granted, or the work stops there.
 
     Of steps, every quota is granted once more; ``more`` is that of model calls.
     """
 
-    type: ClassVar[str] = "budget_settled"
     node: str
     scope: str
     measure: str
@@ -636,15 +541,13 @@ class BudgetSettled(Event):
     stopped: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskCompleted(Event):
+class TaskCompleted(Event, name="task_completed"):
     """The end of a task, whatever its status; closes ``task_started``.
 
     ``checked`` is what became of its checks: passed, failed or none; ``headline`` is the status as
     people read it: a success that nothing checked says so (MO-10).
     """
 
-    type: ClassVar[str] = "task_completed"
     task_id: str
     status: str
     output: str
@@ -652,8 +555,7 @@ class TaskCompleted(Event):
     headline: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunStopped(Event):
+class RunStopped(Event, name="run_stopped"):
     """The last event of a run for those who follow its thread: nothing is done until somebody acts.
 
     ``outcome`` is done, with the ``result``; waiting, with the open ``questions`` by their ids;
@@ -661,7 +563,6 @@ class RunStopped(Event):
     ``run`` is the name of what was submitted; empty where the run was not a worker's.
     """
 
-    type: ClassVar[str] = "run_stopped"
     outcome: str
     result: dict[str, Any] | None = None
     questions: tuple[dict[str, Any], ...] = ()

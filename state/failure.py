@@ -58,7 +58,9 @@ _PROVIDERS = ("OpenAI", "Anthropic")
 
 def code_of(error: BaseException | str) -> "Code":
     """Name the code of an exception, or of an exception's ``repr``; its words do not count."""
-    names = _names_in(error) if isinstance(error, str) else {c.__name__ for c in type(error).mro()}
+    names = {each.__name__ for each in type(error).mro()}
+    if isinstance(error, str):
+        names = {*re.findall(r"^<?(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)", error)}
     if names & _STORAGE:
         return "storage_unavailable"
     if "SandboxUnavailable" in names:
@@ -68,11 +70,6 @@ def code_of(error: BaseException | str) -> "Code":
     if names & _PROVIDER or any(name.startswith(_PROVIDERS) for name in names):
         return "llm_failure"
     return "internal_error"
-
-
-def _names_in(text: str) -> set[str]:
-    found = re.match(r"<?(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)", text)
-    return {found[1]} if found else set()
 
 
 # --- What went wrong, as a value that can be stored, routed on and told.
@@ -219,9 +216,8 @@ class TaskFailed(DarumaError):
 
     @override
     def __str__(self) -> str:
-        return (
-            f"{self.failure.code} in {self.failure.node}: {' '.join(self.failure.message.split())}"
-        )
+        message = " ".join(self.failure.message.split())
+        return f"{self.failure.code} in {self.failure.node}: {message}"
 
 
 def failure_of(error: ModelFailed, node: str) -> Failure:

@@ -1,10 +1,9 @@
 """What is kept of a task to learn from, and what a later one is given of it (EV-05)."""
 
-from dataclasses import asdict
 from typing import Any, Literal
 
 from daruma.state.mode import Mode
-from daruma.state.record import record
+from daruma.state.record import plain_values, record
 from daruma.state.recovery import ChosenBy, Strategy
 from daruma.state.task import Status
 
@@ -110,15 +109,11 @@ class Lessons:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-able values."""
-        pitfalls, instructions = map(asdict, self.pitfalls), map(asdict, self.instructions)
-        return {
-            "pitfalls": [_plain(each) for each in pitfalls],
-            "instructions": [_plain(each) for each in instructions],
-        }
-
-
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if key != "schema_version"}
+        pitfalls, instructions = (
+            map(plain_values, self.pitfalls),
+            map(plain_values, self.instructions),
+        )
+        return {"pitfalls": [*pitfalls], "instructions": [*instructions]}
 
 
 # --- What a task would have been given, had learning not only been observing.

@@ -205,15 +205,10 @@ def is_request(message: AnyMessage, thread: str) -> bool:
 
 def looked_at(messages: Sequence[AnyMessage], task_id: str) -> list[str]:
     """Return a line for each call with which the planner of a task looked around (PL-01a)."""
-    looks = [
-        message
-        for message in messages
-        if isinstance(message, AIMessage) and str(message.id).startswith(f"{task_id}:look:")
-    ]
-    calls = (call for message in looks for call in message.tool_calls)
-    return [
-        *dict.fromkeys(f"{call['name']} {short_values(call['args'])}".strip() for call in calls)
-    ]
+    looks = (m for m in messages if str(m.id).startswith(f"{task_id}:look:"))
+    calls = (call for m in looks if isinstance(m, AIMessage) for call in m.tool_calls)
+    lines = (f"{call['name']} {short_values(call['args'])}".strip() for call in calls)
+    return [*dict.fromkeys(lines)]
 
 
 def short_values(args: Mapping[str, Any]) -> str:

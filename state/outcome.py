@@ -11,7 +11,7 @@ from daruma.state import plan as phases
 from daruma.state.budget import ended_with, outcomes
 from daruma.state.channels import State
 from daruma.state.failure import Code, Failure
-from daruma.state.lessons import Lessons
+from daruma.state.lessons import Instructions, Lessons, Recalled
 from daruma.state.result import Checked, TaskResult
 from daruma.state.spending import describe_overrun, format_amount, is_stopped, overrun, usages_of
 from daruma.state.steps import Step, StepKind
@@ -46,15 +46,11 @@ def is_planned_anew(state: State) -> bool:
         return False
     if budget.replans_left(state) == 0 or budget.turn_is_over(state):
         return False
-    if any(phase.outcome == "blocked" or not _avoidable(phase.failure) for phase in own):
+    failures = [phase.failure for phase in own if phase.failure]
+    lasting = any(f.final or f.unanswered or f.code not in _AVOIDABLE for f in failures)
+    if lasting or any(phase.outcome == "blocked" for phase in own):
         return False
     return not is_stopped(state) and overrun(replace(state, plan=None), "plan") is None
-
-
-def _avoidable(failure: Failure | None) -> bool:
-    if failure is None or failure.final or failure.unanswered:
-        return False
-    return failure.code in _AVOIDABLE
 
 
 LONGEST_ANSWER: Final = 4000
@@ -71,14 +67,6 @@ def _unanswered(state: State) -> bool:
 
 def _red(state: State) -> bool:
     return state.verification is not None and not state.verification.passed
-
-
-def _red_reflected(state: State) -> bool:
-    return _red(state) and budget.count_reflections(state) > 0
-
-
-def _red_out_of_steps(state: State) -> bool:
-    return _red(state) and not budget.can_think(state)
 
 
 def waits(state: State) -> bool:
@@ -119,8 +107,8 @@ ENDINGS: Final[tuple[tuple[Callable[[State], bool], Status], ...]] = (
     (lambda state: _unanswered(state) and is_stopped(state), "budget_exceeded"),
     (_unanswered, "max_steps_exceeded"),
     (lambda state: _red(state) and is_stopped(state), "budget_exceeded"),
-    (_red_reflected, "gave_up_after_reflections"),
-    (_red_out_of_steps, "max_steps_exceeded"),
+    (lambda s: _red(s) and budget.count_reflections(s) > 0, "gave_up_after_reflections"),
+    (lambda state: _red(state) and not budget.can_think(state), "max_steps_exceeded"),
     (_red, "failed"),
     (_unjudged, "failed"),
     (lambda _: True, "completed"),
@@ -147,7 +135,8 @@ def work_failure(state: State, status: Status) -> Failure | None:
     if status == "budget_exceeded":
         return Failure(code="budget_exceeded", node="main", message=spent_text(state))
     if _red(state) and state.verification and answer(state):
-        message = f"verification failed: {state.verification.summary} ({_ended_by(state)})"
+        why = "; ".join(_ended_by(state, state.verification))
+        message = f"verification failed: {state.verification.summary} ({why})"
         detail = excerpt(state.verification)
         return Failure(code="verification_failed", node="verify", message=message, detail=detail)
     if status == "failed":
@@ -209,18 +198,13 @@ def checked_of(state: State) -> Checked:
     if state.verification:  # of a team: of the whole
         each.append(_checked(state, state.verification))
     by = tuple(dict.fromkeys(command for one in each for command in one.by))
-    whole = _judged_whole(state)
-    for outcome in ("failed",) if whole else ("failed", "none"):
+    asked = set(state.task.rubric if state.task else ())
+    checks = state.verification.checks if state.verification else ()
+    judged = {verdict.criterion for check in checks for verdict in check.verdicts}
+    for outcome in ("failed",) if asked and asked <= judged else ("failed", "none"):
         if found := next((one for one in each if one.outcome == outcome), None):
             return replace(found, by=by)
     return replace(each[-1], by=by) if each else _checked(state, None)
-
-
-def _judged_whole(state: State) -> bool:
-    """Whether the last verdict is about all that the task itself is to meet."""
-    asked = set(state.task.rubric) if state.task else set()
-    checks = state.verification.checks if state.verification else ()
-    return bool(asked) and asked <= {v.criterion for check in checks for v in check.verdicts}
 
 
 def _checked(state: State, verification: Verification | None) -> Checked:
@@ -254,26 +238,17 @@ def spent_text(state: State) -> str:
     return f"Stopped: {why[0].lower()}{why[1:]} {checked}".strip()
 
 
-def _ended_by(state: State) -> str:
-    """Say why red checks were not worked on any further, and what else they may want."""
-    wanted = (_steps_ended_by(state), *_wanted(state.verification))
-    return "; ".join(wanted)
-
-
-def _wanted(found: Verification | None) -> Iterator[str]:
-    """Yield what red checks want beside more steps (VE-06, VE-08)."""
-    red = [check for check in found.checks if not check.passed] if found else []
+def _ended_by(state: State, found: Verification) -> Iterator[str]:
+    """Yield which limit ended the work on red checks, and what else they want (VE-06, VE-08)."""
+    if state.task and state.task.limits.reflect == 0 and budget.can_verify(state):
+        yield "no reflections: budgets.reflect (0)"
+    else:
+        yield f"the limit is {budget.bounding_setting(state)}"
+    red = [check for check in found.checks if not check.passed]
     if any(check.timed_out for check in red):
         yield "a check that needs longer wants a higher verification.timeout"
     if any(LOST in check.note for check in red):
         yield "tests that are to go have to be named in the goal or the plan"
-
-
-def _steps_ended_by(state: State) -> str:
-    """Name the limit on the steps, which is what bound."""
-    if state.task and state.task.limits.reflect == 0 and budget.can_verify(state):
-        return "no reflections: budgets.reflect (0)"
-    return f"the limit is {budget.bounding_setting(state)}"
 
 
 # --- Building the result of a task from the record: what was spent, used, changed, recovered from.
@@ -300,6 +275,7 @@ def result_of(
         kind: sum(s.seconds for s in steps if s.kind == kind) for kind in kinds
     }
     started = state.task.started_at if state.task else now
+    fallen = phases.first_failed(state.plan) if state.plan else None
     return TaskResult(
         task_id=state.task_id,
         status=status,
@@ -310,7 +286,7 @@ def result_of(
         error_struct=state.error,
         phases=state.plan.phases if state.plan else (),
         replaced=phases.replaced_plans(state.plan) if state.plan else (),
-        verification=_verification(state),
+        verification=fallen.verification if fallen else state.verification,
         verifications=tuple(step.verification for step in steps if step.verification),
         budgets={kind: budget.count_steps(steps, kind) for kind in kinds},
         usage=usage_by_role(usage for step in steps for usage in usages_of(step)),
@@ -318,14 +294,7 @@ def result_of(
         audit=tuple(step.audit for step in steps if step.audit),
         recoveries=outcomes(steps, ended_with(state)),
         context_cost=tuple(step.context_cost for step in steps if step.context_cost),
-        notes=(
-            *notes,
-            *_of_budget(steps),
-            *_of_memory(state),
-            *_of_lessons(state),
-            *_of_instructions(state),
-            *_of_workspace(state),
-        ),
+        notes=(*notes, *_of_budget(steps), *_of_what_was_given(state), *_of_workspace(state)),
         sandbox=sandbox,
         clarification=state.clarification if status == "parked" and waits(state) else None,
         lessons=_lessons(state),
@@ -333,20 +302,13 @@ def result_of(
     )
 
 
-def _verification(state: State) -> Verification | None:
-    """Return what was checked: of a plan that failed, in the phase that failed first."""
-    fallen = phases.first_failed(state.plan) if state.plan else None
-    return fallen.verification if fallen else state.verification
-
-
 def _of_workspace(state: State) -> tuple[str, ...]:
     """Say what a reader must know of the workspace: who else changed it, what has no snapshot."""
     of_task = [each for each in state.savepoints if each.task_id == state.task_id]
     notes = [f"savepoint {each.id}: {each.note}" for each in of_task if each.note]
     if state.drifted and state.drifted.task_id == state.task_id:
-        notes.insert(
-            0, f"files that somebody else changed meanwhile: {join_paths(state.drifted.paths)}"
-        )
+        paths = join_paths(state.drifted.paths)
+        notes.insert(0, f"files that somebody else changed meanwhile: {paths}")
     return tuple(dict.fromkeys(notes))
 
 
@@ -366,28 +328,17 @@ def _of_budget(steps: list[Step]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _of_memory(state: State) -> tuple[str, ...]:
-    recalled = state.recalled
-    return (
-        (recalled.note,) if recalled and recalled.task_id == state.task_id and recalled.note else ()
-    )
+def _of_what_was_given(state: State) -> tuple[str, ...]:
+    given: tuple[Recalled | Lessons | Instructions | None, ...]
+    given = (state.recalled, state.lessons, state.instructions)
+    ours = (each for each in given if each and each.task_id == state.task_id)
+    return tuple(each.note for each in ours if each.note)
 
 
 def _lessons(state: State) -> Lessons | None:
     lessons = state.lessons
     ours = lessons is not None and lessons.task_id == state.task_id and lessons.given
     return lessons if ours else None
-
-
-def _of_lessons(state: State) -> tuple[str, ...]:
-    lessons = state.lessons
-    ours = lessons is not None and lessons.task_id == state.task_id
-    return (lessons.note,) if lessons and ours and lessons.note else ()
-
-
-def _of_instructions(state: State) -> tuple[str, ...]:
-    given = state.instructions
-    return (given.note,) if given and given.task_id == state.task_id else ()
 
 
 def join_paths(paths: tuple[str, ...]) -> str:

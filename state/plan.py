@@ -1,5 +1,6 @@
 """The plan of a task: phases, what they depend on, how they move, and who is given them."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
@@ -71,6 +72,7 @@ class Phase:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the phase as JSON-able values; what is not set is left out."""
+        found = self.verification
         optional = {
             "expert": self.expert,
             "validation_command": self.validation_command,
@@ -82,10 +84,8 @@ class Phase:
             "answer": self.answer or None,
             "outcome": self.outcome,
             "error": self.failure.message if self.failure else None,
-            "verification": self.verification.summary if self.verification else None,
-            "checks": [each.to_dict() for each in self.verification.checks]
-            if self.verification
-            else None,
+            "verification": found.summary if found else None,
+            "checks": [each.to_dict() for each in found.checks] if found else None,
             "validation_run": self.validation_run.to_dict() if self.validation_run else None,
             "rollback_run": self.rollback_run.to_dict() if self.rollback_run else None,
         }
@@ -141,7 +141,10 @@ def check_phases(phases: Iterable[Phase]) -> None:
     Raises :class:`PlanRefused` with the ids in question.
     """
     phases = tuple(phases)
-    _check_ids([phase.id for phase in phases])
+    if not phases:
+        raise PlanRefused("the plan has no phases")
+    if twice := sorted(id_ for id_, n in Counter(phase.id for phase in phases).items() if n > 1):
+        raise PlanRefused(f"phase ids are used more than once: {', '.join(twice)}")
     proposed = sum(phase.settles is None for phase in phases)
     if proposed > MAX_PHASES:
         raise PlanRefused(f"the plan has {proposed} phases; {MAX_PHASES} is the most")
@@ -152,13 +155,6 @@ def check_phases(phases: Iterable[Phase]) -> None:
         TopologicalSorter({phase.id: phase.depends_on for phase in phases}).prepare()
     except CycleError as error:
         raise PlanRefused(f"phases depend on each other: {' -> '.join(error.args[1])}") from None
-
-
-def _check_ids(ids: list[str]) -> None:
-    if not ids:
-        raise PlanRefused("the plan has no phases")
-    if twice := sorted({phase_id for phase_id in ids if ids.count(phase_id) > 1}):
-        raise PlanRefused(f"phase ids are used more than once: {', '.join(twice)}")
 
 
 # --- How a plan moves: which phase is next, and what the end of one means for the others.
@@ -227,21 +223,11 @@ def dependents(plan: Plan, phase_id: str) -> tuple[Phase, ...]:
 
 def reopen_failed(plan: Plan) -> Plan:
     """Return a plan whose failed phases are to be done again; what is completed stays so."""
-    phases = tuple(
-        replace(
-            phase,
-            status="pending",
-            outcome=None,
-            failure=None,
-            verification=None,
-            validation_run=None,
-            rollback_run=None,
-        )
-        if phase.status == "failed"
-        else phase
-        for phase in plan.phases
-    )
-    return replace(plan, phases=phases, current=None, first_failed=None)
+    gone = dict.fromkeys(("outcome", "failure", "verification", "validation_run", "rollback_run"))
+    for phase in plan.phases:
+        if phase.status == "failed":
+            plan = _change(plan, phase.id, status="pending", **gone)
+    return replace(plan, current=None, first_failed=None)
 
 
 def to_undo(phase: Phase) -> bool:
@@ -252,12 +238,8 @@ def to_undo(phase: Phase) -> bool:
     """
     began = phase.failure is None or phase.failure.node != "begin"
     asks = phase.rollback_command or phase.rollback or phase.validation_command
-    return (
-        phase.status == "failed"
-        and phase.outcome not in ("blocked", "cancelled")
-        and began
-        and bool(asks)
-    )
+    failed = phase.status == "failed" and phase.outcome not in ("blocked", "cancelled")
+    return failed and began and bool(asks)
 
 
 def with_runs(plan: Plan, phase_id: str, validation: Check | None, rollback: Check | None) -> Plan:

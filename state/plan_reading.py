@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
@@ -26,17 +26,8 @@ FORM = '{"phases": [{"id", "title", "instructions"}, ...]}'
 """The shape of a plan, as it is told to whoever gave something else."""
 
 FIELDS = frozenset(
-    {
-        "id",
-        "title",
-        "instructions",
-        "depends_on",
-        "expert",
-        "validation_command",
-        "rollback_command",
-        "rollback",
-        "rubric",
-    }
+    {"id", "title", "instructions", "depends_on", "expert", "rubric"}
+    | {"validation_command", "rollback_command", "rollback"}
 )
 """What a phase is made of, as models and people write it."""
 
@@ -146,12 +137,9 @@ def _object_in(text: str) -> Mapping[str, Any] | None:
 def _as_plan(content: object) -> Mapping[str, Any] | None:
     if isinstance(content, Mapping):
         return content if "phases" in content else None
-    phases = isinstance(content, list) and content and all("title" in _keys(p) for p in content)
-    return {"phases": content} if phases else None
-
-
-def _keys(content: object) -> Collection[Any]:
-    return content.keys() if isinstance(content, Mapping) else ()
+    phases = content if isinstance(content, list) else []
+    titled = phases and all(isinstance(each, Mapping) and "title" in each for each in phases)
+    return {"phases": phases} if titled else None
 
 
 def _refuse_unknown(phases: Sequence[Any]) -> None:
@@ -169,7 +157,9 @@ def _phase(number: int, content: object) -> Phase:
     if not isinstance(content, Mapping):
         raise NoPlan(f"phase {number} is not an object")
     given = {key: value for key, value in content.items() if key in FIELDS and value is not None}
-    title = given.get("title") or given.get("instructions") or _default(number, content)
+    # What a phase without a title says in unknown keys is not known.
+    default = f"Phase {number}" if content and content.keys() <= FIELDS - {"title"} else ""
+    title = given.get("title") or given.get("instructions") or default
     if not _WORD.search(str(title)):
         raise NoPlan(f"phase {number} does not say what to do")
     given |= {"id": str(given.get("id", f"p{number}"))}
@@ -181,11 +171,6 @@ def _phase(number: int, content: object) -> Phase:
     except ValidationError as error:
         where = ", ".join(str(problem["loc"][-1]) for problem in error.errors())
         raise NoPlan(f"phase {number} has a wrong value for: {where}") from None
-
-
-def _default(number: int, content: Mapping[Any, Any]) -> str:
-    """Return the title of a phase that has none: what it says in unknown keys is not known."""
-    return f"Phase {number}" if content and content.keys() <= FIELDS - {"title"} else ""
 
 
 def _given_out(phases: Iterable[Phase], experts: Sequence[str]) -> tuple[Phase, ...]:

@@ -43,24 +43,16 @@ def signature_of(message: AIMessage, calls: Sequence[ToolTask]) -> str:
     if not calls:
         return ""
     raw = {call["id"]: call["args"] for call in message.invalid_tool_calls}
-    asked = [
-        (
-            _key(call.name),
-            fold_spellings(raw.get(call.id) if call.problem in _UNREAD else call.args),
-        )
-        for call in calls
-    ]
-    return f"{' + '.join(_shown(calls))}#{digest(asked)}"
+    given = [raw.get(call.id) if call.problem in _UNREAD else call.args for call in calls]
+    asked = [(_key(c.name), fold_spellings(args)) for c, args in zip(calls, given, strict=True)]
+    names = [*dict.fromkeys(_told(call.name) for call in calls)][:_MAX_NAMES]
+    return f"{' + '.join(names)}#{digest(asked)}"
 
 
 def tools_in(signature: str) -> tuple[str, ...]:
     """Return the names of the tools, each once, the first three of them."""
     names = signature.rpartition("#")[0]
     return tuple(names.split(" + ")) if names else ()
-
-
-def _shown(calls: Sequence[ToolTask]) -> list[str]:
-    return list(dict.fromkeys(_told(call.name) for call in calls))[:_MAX_NAMES]
 
 
 @lru_cache(maxsize=1000)
@@ -214,9 +206,8 @@ def rounds(steps: Sequence[Step], now: Step) -> list[Round]:
     Model calls that failed, and calls that were not run because they would have repeated
     themselves, are no rounds: nothing came of them.
     """
-    return [
-        Round(step.signature, after.saw) for step, after in pairwise(_thinks(steps, now)) if step.ok
-    ]
+    thinks = (*(step for step in steps if step.kind == "think"), now)
+    return [Round(step.signature, after.saw) for step, after in pairwise(thinks) if step.ok]
 
 
 def has_refused_calls(steps: Sequence[Step]) -> bool:
@@ -224,11 +215,6 @@ def has_refused_calls(steps: Sequence[Step]) -> bool:
     thinks = [step for step in steps if step.kind == "think"]
     last = _after_last(thinks, lambda step: step.ok)
     return any(step.signature for step in thinks[last:])
-
-
-def _thinks(steps: Sequence[Step], now: Step) -> Iterator[Step]:
-    yield from (step for step in steps if step.kind == "think")
-    yield now
 
 
 def _begins_anew(step: Step) -> bool:

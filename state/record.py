@@ -1,10 +1,10 @@
 """The kind of value that state is made of: small, frozen, validated when it is built."""
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import asdict, fields
 from functools import cache
 from operator import attrgetter
-from typing import Any, TypeVar, cast, dataclass_transform
+from typing import Any, Final, TypeVar, cast, dataclass_transform
 
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
@@ -53,6 +53,25 @@ def change_record(value: T, **changes: Any) -> T:
     names, values = _read(kind)  # `replace` looks at each field of a kind anew
     made: T = kind(**dict(zip(names, values(value), strict=True)) | changes)
     return made
+
+
+_NOT_CHARGED: Final = ("usage", None)
+
+
+def plain_values(value: Any) -> dict[str, Any]:
+    """Return a record as JSON-able values, without its version and those of the records in it.
+
+    What a request was charged for is left out where that is nothing.
+    """
+    plain: dict[str, Any] = _plain(asdict(value))
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        told = {k: v for k, v in value.items() if k != "schema_version" and (k, v) != _NOT_CHARGED}
+        return {key: _plain(each) for key, each in told.items()}
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value
 
 
 @cache

@@ -1,9 +1,8 @@
 """What is done about a failure: the action that recovery chose, and what is on record of it."""
 
-from dataclasses import asdict
 from typing import Any, Final, Literal
 
-from daruma.state.record import record
+from daruma.state.record import plain_values, record
 
 Strategy = Literal["retry", "alternative-tool", "parameter-adjustment", "escalate", "give-up"]
 """The five strategies of RE-04."""
@@ -80,4 +79,4 @@ class Recovered:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-able values."""
-        return {key: value for key, value in asdict(self).items() if key != "schema_version"}
+        return plain_values(self)

@@ -81,7 +81,8 @@ def allowed_amounts(state: "State", scope: Scope) -> Amounts:
     taken = limits.taken if scope == "task" else limits.taken_in_phase
     if base is None:
         return _NO_LIMITS
-    more = [g.more for g in _grants(state, scope) if g.scope == scope]
+    grants = [step.grant for step in _steps(state, scope) if step.grant]
+    more = [each.more for each in grants if each.scope == scope and not each.stopped]
     return with_more(base, [*more, less(taken)] if taken else more)
 
 
@@ -114,15 +115,9 @@ def overrun(state: "State", node: Paying) -> Overrun | None:
             continue  # most tasks: nothing is to be summed up
         spent = spending(_steps(state, scope))
         for measure in measures:
-            limit = limits.of(measure)
-            if limit is not None and spent.of(measure) >= limit:
-                return Overrun(
-                    node=node,
-                    scope=scope,
-                    measure=measure,
-                    spent=spent.of(measure),
-                    limit=limit,
-                )
+            limit, used = limits.of(measure), spent.of(measure)
+            if limit is not None and used >= limit:
+                return Overrun(node=node, scope=scope, measure=measure, spent=used, limit=limit)
     return None
 
 
@@ -145,10 +140,6 @@ def has_unchecked_work(state: "State") -> bool:
     own = (step for step in _steps(state, "phase") if not step.helper)
     kinds = [step.kind for step in own if step.kind in {"think", "verify"}]
     return bool(kinds) and kinds[-1] == "think"
-
-
-def _grants(state: "State", scope: Scope) -> list[Grant]:
-    return [step.grant for step in _steps(state, scope) if step.grant and not step.grant.stopped]
 
 
 def _scopes(state: "State") -> tuple[Scope, ...]:
@@ -345,6 +336,7 @@ def delegations(state: "State", calls: Sequence[ToolTask]) -> list[Assignment]:
         return []
     snapshots = {each.id: each.snapshot for each in state.savepoints}
     drawn = next((savepoint_name(state, call) for call in calls if writes(call)), None)
+    sent = zip(calls, helper_limits(state, len(calls)), strict=True)
     return [
         Assignment(
             task=replace(
@@ -369,9 +361,7 @@ def delegations(state: "State", calls: Sequence[ToolTask]) -> list[Assignment]:
             lessons=_lessons_for(state, text_of(call, "expert") or None),
             instructions=state.instructions,
         )
-        for number, (call, limits) in enumerate(
-            zip(calls, helper_limits(state, len(calls)), strict=True), 1
-        )
+        for number, (call, limits) in enumerate(sent, 1)
     ]
 
 

@@ -1,11 +1,10 @@
 """The record of steps, and what was done in each: the one source of spent budget."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any, Final, Literal
 
 from daruma.state.messages import growing
-from daruma.state.record import record
+from daruma.state.record import plain_values, record
 from daruma.state.recovery import Recovered
 from daruma.state.task import Amounts, Measure, Scope
 from daruma.state.usage import Failover, Usage
@@ -99,9 +98,7 @@ class ContextCost:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-able values."""
-        plain = asdict(self)
-        plain.pop("schema_version")
-        return plain
+        return plain_values(self)
 
 
 @record
@@ -128,9 +125,7 @@ class ContextUsage:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-able values."""
-        plain = asdict(self)
-        plain.pop("schema_version")
-        return {"tokens": self.tokens, **plain}
+        return {"tokens": self.tokens, **plain_values(self)}
 
 
 # --- What was changed or left out between what the model said and what was run, on record.
@@ -229,18 +224,7 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-able values."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
-
-
-_NOT_CHARGED: Final = ("usage", None)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        told = {k: v for k, v in value.items() if k != "schema_version" and (k, v) != _NOT_CHARGED}
-        return {key: _plain(each) for key, each in told.items()}
-    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+        return plain_values(self)
 
 
 # --- A budget that was spent: which one, who was held up by it, and what became of that.

@@ -419,7 +419,9 @@ def without_noise(text: str) -> str:
     The time that something still needs is no noise: a wait that gets shorter is going on. What is
     noise by a word is only looked for in a text that holds the word: outputs can be long.
     """
-    lower = _lower(text)
+    lower = text.casefold()
+    if not text.isascii():  # a word is found in all spellings that are one without case
+        lower = lower.replace("i\u0307", "i").replace("ı", "i")
     named = any(map(lower.__contains__, _NAMING))
     moments, durations = _MOMENTS[named], _DURATIONS[named]
     if text.isascii() and not named:
@@ -432,12 +434,6 @@ def without_noise(text: str) -> str:
     if "pid" in lower:
         text = _PROCESS.sub(r"\1 <number>", text)
     return _TEMPORARY.sub("<temporary>", text) if "tmp" in text else text
-
-
-def _lower(text: str) -> str:
-    """Return a text in which a word is found in all spellings that are one without case."""
-    lower = text.casefold()
-    return lower if text.isascii() else lower.replace("i\u0307", "i").replace("ı", "i")
 
 
 def without_numbers(text: str) -> str:
@@ -479,11 +475,8 @@ def without_names(text: str, words: Collection[str] = ()) -> str:
 def without_ids(text: str) -> str:
     """Return a text without noise and without identifiers, such as hashes; other numbers stay."""
     # A look ahead for the digit would take quadratic time: seconds for one result.
-    return _IDENTIFIER.sub(_unless_a_word, without_noise(text))
-
-
-def _unless_a_word(found: re.Match[str]) -> str:
-    return "#" if re.search(r"\d", found[0]) else found[0]
+    bare = without_noise(text)
+    return _IDENTIFIER.sub(lambda found: "#" if re.search(r"\d", found[0]) else found[0], bare)
 
 
 # --- What can be stored just as it is: in a checkpoint, in a database.

@@ -1,10 +1,9 @@
 """What requests to models took: tokens, and requests that failed (TL-17)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import Any, Final, Literal
 
-from daruma.state.record import record
+from daruma.state.record import plain_values, record
 
 # --- What a provider told of tokens, read as counts (BU-05). Pure.
 
@@ -127,13 +126,4 @@ class Failover:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-able values."""
-        plain = asdict(self)
-        plain["attempts"] = [dict(each) for each in plain["attempts"]]
-        for part in (plain, *plain["attempts"]):
-            part.pop("schema_version")
-        for part in plain["attempts"]:
-            if part["usage"] is None:
-                part.pop("usage")
-            else:
-                part["usage"].pop("schema_version")
-        return plain
+        return plain_values(self)

@@ -160,9 +160,8 @@ class Verification:
     @property
     def why(self) -> str:
         """Name on one line the checks that decided the outcome, or why nothing was checked."""
-        return (
-            _told(check for check in self.checks if check.outcome == self.outcome) or self.summary
-        )
+        decided = (check for check in self.checks if check.outcome == self.outcome)
+        return _told(decided) or self.summary
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-able values, the outcomes among them."""
@@ -177,9 +176,7 @@ class Verification:
     @property
     def summary(self) -> str:
         """Name every check with its outcome, on one line."""
-        if not self.checks:
-            return self.note or "nothing to check"
-        return _told(self.checks)
+        return _told(self.checks) or self.note or "nothing to check"
 
 
 def _told(checks: Iterable[Check]) -> str:
@@ -215,6 +212,5 @@ def title_of(check: Check) -> str:
 
 def _tail(text: str, limit: int) -> str:
     text = text.strip()
-    return (
-        text if len(text) <= limit else f"[... {len(text) - limit} characters cut]\n{text[-limit:]}"
-    )
+    cut = len(text) - limit
+    return f"[... {cut} characters cut]\n{text[-limit:]}" if cut > 0 else text

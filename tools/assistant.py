@@ -2,15 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from langgraph.store.base import BaseStore
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from daruma.tools.calls import Canonical, Surroundings, Tool, shipped_tool
+from daruma.tools.calls import Canonical, Surroundings, Tool, ToolArgs, shipped_tool
 from daruma.tools.errors import ToolError
 
 # --- What the assistant's tools that make something are given.
@@ -22,9 +23,7 @@ TIMES: Final = ("due_time", "due_datetime", "start_time", "end_time")
 """What makes a scheduled task of a todo (AS-01)."""
 
 
-class _Item(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Item(ToolArgs):
     title: str = Field(min_length=1, description="What it is, in a few words.")
     notes: str = Field(default="", description="Anything else worth keeping.")
     call_key: str = ""
@@ -128,17 +127,16 @@ async def items(store: BaseStore, namespace: str | None, kind: Kind | None) -> l
         for one in ((kind,) if kind else KINDS)
         for each in await store.asearch(place(namespace, one), limit=MOST)
     ]
-    return sorted(found, key=lambda item: (item.done, _when(item), item.id))
+
+    def order(item: Item) -> tuple[bool, str, str]:
+        dates = (str(each) for name, each in item.fields.items() if name not in ("title", "notes"))
+        return item.done, min(dates, default="~"), item.id  # in a form that sorts; no date is last
+
+    return sorted(found, key=order)
 
 
 def _read(id_: str, kind: Kind, value: Mapping[str, Any]) -> Item:
     return Item(id_, kind, value.get("fields", {}), bool(value.get("done")))
-
-
-def _when(item: Item) -> str:
-    """Return the first date of an item, in a form that sorts; what has none comes last."""
-    dates = [str(value) for name, value in item.fields.items() if name not in ("title", "notes")]
-    return min(dates, default="~")
 
 
 # --- The one form in which the assistant's items are made, and what is asked for (AS-01, TL-19).
@@ -197,17 +195,13 @@ CANONICAL: Final[dict[Kind, Canonical]] = {
 MOST_LISTED: Final = 100
 
 
-class ListArgs(BaseModel):
+class ListArgs(ToolArgs):
     """List todos, scheduled tasks, goals and reminders: open ones first, by their dates."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Kind | None = Field(default=None, description="Only these; all if left out.")
 
 
-class OneArgs(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class OneArgs(ToolArgs):
     id: str = Field(description="Its id, as list_assistant_items shows it.")
 
 
@@ -245,27 +239,17 @@ async def _found(id_: str, at: Surroundings) -> Item:
     return item
 
 
-def _changing(made: Tool) -> Tool:
-    """Return a tool that may be called again: the effect is that of one call."""
-    return replace(made, idempotent=True)
-
+_CHANGES: Final = partial(shipped_tool, effect="external", toolset="assistant", idempotent=True)
 
 _KEEPING: Final[tuple[Tool, ...]] = (
     shipped_tool("list_assistant_items", ListArgs, "none", _list, toolset="assistant"),
-    _changing(
-        shipped_tool(
-            "complete_assistant_item", CompleteArgs, "external", _complete, toolset="assistant"
-        )
-    ),
-    _changing(
-        shipped_tool("delete_assistant_item", DeleteArgs, "external", _delete, toolset="assistant")
-    ),
+    _CHANGES("complete_assistant_item", CompleteArgs, run=_complete),
+    _CHANGES("delete_assistant_item", DeleteArgs, run=_delete),
 )
 
 
 # --- The assistant's tools that make something.
 
-Args = TypeVar("Args", bound=BaseModel)
 Made = TodoArgs | ScheduleTaskArgs | GoalArgs | ReminderArgs
 
 
@@ -280,40 +264,19 @@ async def _make(kind: Kind, args: Made, at: Surroundings) -> str:
     return f"Kept: {item.line}"
 
 
-async def _todo(args: TodoArgs, at: Surroundings) -> str:
-    return await _make("todo", args, at)
-
-
-async def _schedule_task(args: ScheduleTaskArgs, at: Surroundings) -> str:
-    return await _make("schedule_task", args, at)
-
-
-async def _goal(args: GoalArgs, at: Surroundings) -> str:
-    return await _make("goal", args, at)
-
-
-async def _reminder(args: ReminderArgs, at: Surroundings) -> str:
-    return await _make("reminder", args, at)
-
-
-def _making(kind: Kind, made: Tool) -> Tool:
+def _making(kind: Kind, name: str, args_type: type[Made]) -> Tool:
     """Return a tool with what makes its calls canonical, and the model not shown their key."""
+    made = shipped_tool(name, args_type, "external", partial(_make, kind), toolset="assistant")
     shown = {**made.parameters["properties"]}
     del shown[KEY]
     parameters = {**made.parameters, "properties": shown}
     return replace(made, parameters=parameters, idempotency_key=KEY, canonical=CANONICAL[kind])
 
 
-def _shipped(
-    name: str, args_type: type[Args], run: Callable[[Args, Surroundings], Awaitable[str]]
-) -> Tool:
-    return shipped_tool(name, args_type, "external", run, toolset="assistant")
-
-
 ASSISTANT_TOOLS: Final[tuple[Tool, ...]] = (
-    _making("todo", _shipped("create_todo", TodoArgs, _todo)),
-    _making("schedule_task", _shipped("create_schedule_task", ScheduleTaskArgs, _schedule_task)),
-    _making("goal", _shipped("create_goal", GoalArgs, _goal)),
-    _making("reminder", _shipped("create_reminder", ReminderArgs, _reminder)),
+    _making("todo", "create_todo", TodoArgs),
+    _making("schedule_task", "create_schedule_task", ScheduleTaskArgs),
+    _making("goal", "create_goal", GoalArgs),
+    _making("reminder", "create_reminder", ReminderArgs),
     *_KEEPING,
 )

@@ -56,15 +56,7 @@ async def execute_call(dispatch: Dispatch, known: Tool | None, context: Context)
     if known is None:
         gone = await outcome_without_tool(call, context.journal)
         context.emit(ToolStarted(call_id=call.id, tool=call.name, summary=short_values(call.args)))
-        context.emit(
-            ToolCompleted(
-                call_id=call.id,
-                tool=call.name,
-                ok=gone.status == "done",
-                seconds=0.0,
-                output=gone.text[:2000],
-            )
-        )
+        _emit_end(call, context, 0.0, gone.text, ok=gone.status == "done")
         return _result_update(call, gone)
 
     async def work(key: str) -> Outcome:
@@ -147,30 +139,28 @@ def _result_update(call: ToolTask, outcome: Outcome, known: Tool | None = None) 
     }
 
 
+def _emit_end(call: ToolTask, context: Context, seconds: float, text: str, *, ok: bool) -> None:
+    said = text[:2000]
+    context.emit(
+        ToolCompleted(call_id=call.id, tool=call.name, ok=ok, seconds=seconds, output=said)
+    )
+
+
 async def _run_and_report(dispatch: Dispatch, known: Tool, key: str, context: Context) -> Outcome:
-    """Run it, and tell those who watch."""
     call, started = dispatch.call, context.now()
     context.emit(ToolStarted(call_id=call.id, tool=call.name, summary=short_values(call.args)))
-
-    def end(seconds: float, text: str, *, ok: bool) -> None:
-        context.emit(
-            ToolCompleted(
-                call_id=call.id, tool=call.name, ok=ok, seconds=seconds, output=text[:2000]
-            )
-        )
-
     try:
         outcome = await _run_tool(dispatch, known, key, context)
         outcome = mask_keys(outcome)  # before anything keeps it
-        short = await context.outputs.shorten(
-            outcome.text, context.settings.tools.max_result_chars
-        )  # a large output is kept beside the state, before anything refers to it
+        # A large output is kept beside the state, before anything refers to it.
+        most = context.settings.tools.max_result_chars
+        short = await context.outputs.shorten(outcome.text, most)
         outcome = replace(outcome, text=short.text, reference=short.reference)
     except (GroundsChanged, NotReadOnly) as error:
-        end(context.now() - started, f"Not run: {error}", ok=False)
+        _emit_end(call, context, context.now() - started, f"Not run: {error}", ok=False)
         raise
     outcome = replace(outcome, seconds=context.now() - started)
-    end(outcome.seconds, outcome.text, ok=outcome.status == "done")
+    _emit_end(call, context, outcome.seconds, outcome.text, ok=outcome.status == "done")
     return outcome
 
 

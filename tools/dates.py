@@ -203,22 +203,18 @@ def _number(kind: str, found: re.Match[str]) -> Iterator[Token]:
     elif kind == "dmy":
         year = int(groups[2] or 0)
         yield from _day(year + 2000 if 0 < year < 100 else year, int(groups[1]), int(first))
-    elif kind == "xxy":
-        yield from _either(int(first), int(groups[1]), int(groups[2]))
+    elif kind == "xxy":  # the order of day and month has to be clear: that of 5/6/2026 is not
+        one, two, year = map(int, groups)
+        if one > 12 or one == two:
+            yield from _day(year, two, one)
+        elif two > 12:
+            yield from _day(year, one, two)
     elif kind == "T":
         hour, minute = int(first), int(groups[1])
         if hour <= 23 and minute <= 59:
             yield Token("T", hour * 60 + minute, exact=len(first) == 2)
     else:
         yield Token(kind, int(first), exact=len(first) == 2)
-
-
-def _either(one: int, two: int, year: int) -> Iterator[Token]:
-    """Yield a date whose order of day and month is clear: 5/6/2026 is not."""
-    if one > 12 or one == two:
-        yield from _day(year, two, one)
-    elif two > 12:
-        yield from _day(year, one, two)
 
 
 def _day(year: int, month: int, day: int) -> Iterator[Token]:

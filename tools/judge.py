@@ -3,14 +3,14 @@
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import takewhile
 from typing import Any, Final
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from daruma.state import budget
 from daruma.state.channels import State
@@ -115,9 +115,8 @@ async def _changed_files(state: State, context: Context) -> tuple[list[tuple[str
     own = (s for s in state.savepoints if task and s.task_id == task.id and s.snapshot)
     began = next((s for s in own if task and s.workspace == task.workspace), None)
     if snapshots is None or began is None or began.snapshot is None:
-        return [], ["[which files changed is not known: there are no snapshots]"] * bool(
-            task and task.workspace
-        )
+        unknown = "[which files changed is not known: there are no snapshots]"
+        return [], [unknown] if task and task.workspace else []
     return await in_thread(_read_files, snapshots, began.snapshot)
 
 
@@ -168,8 +167,7 @@ class _Said(BaseModel):
     verdicts: list[_Verdict]
 
 
-_FORM: Final = TypeAdapter(_Said)
-_SCHEMA: Final[dict[str, Any]] = _FORM.json_schema()
+_SCHEMA: Final = _Said.model_json_schema()
 
 
 def read_verdicts(text: str, rubric: Sequence[str], work: Work) -> tuple[Verdict, ...]:
@@ -180,7 +178,7 @@ def read_verdicts(text: str, rubric: Sequence[str], work: Work) -> tuple[Verdict
     """
     try:
         given = json.loads(strip_fence(text)[0], object_pairs_hook=_unique)
-        said = _FORM.validate_python(given).verdicts
+        said = _Said.model_validate(given).verdicts
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
@@ -201,9 +199,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _checked(said: _Verdict, criterion: str, work: Work) -> Verdict:
     why = said.why
+    words, quoted = (re.findall(r"\w+", each.casefold()) for each in (criterion, said.evidence))
+    restated = len(words) > _FEW_WORDS and " ".join(words) in " ".join(quoted)
     if said.met and not work.holds(said.evidence):
         why = f"evidence is not in the work; the judge said: {why}"
-    elif said.met and _restates(said.evidence, criterion):
+    elif said.met and restated:  # a word or three of it may stand in any text
         why = f"the work only says so of itself; the judge said: {why}"
     return Verdict(
         criterion=criterion,
@@ -211,12 +211,6 @@ def _checked(said: _Verdict, criterion: str, work: Work) -> Verdict:
         evidence=_kept(said.evidence),
         why=_kept(why),
     )
-
-
-def _restates(quote: str, criterion: str) -> bool:
-    """Whether a quote holds the criterion itself; a word or three of it may stand in any text."""
-    words, quoted = (re.findall(r"\w+", text.casefold()) for text in (criterion, quote))
-    return len(words) > _FEW_WORDS and " ".join(words) in " ".join(quoted)
 
 
 def _kept(text: str) -> str:
@@ -266,8 +260,7 @@ async def with_judgement(
     return found
 
 
-def _as_check(verdicts: Iterable[Verdict], failure: Failure | None, seconds: float) -> Check:
-    verdicts = tuple(verdicts)
+def _as_check(verdicts: tuple[Verdict, ...], failure: Failure | None, seconds: float) -> Check:
     met = sum(each.met for each in verdicts)
     note = failure.message if failure else f"{met} of {len(verdicts)} criteria met"
     marks = {True: "met", False: "not met"}

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from daruma.state.calls import ToolTask, with_status
 from daruma.state.channels import State
@@ -11,7 +11,7 @@ from daruma.state.events import TodoChanged
 from daruma.state.failure import Failure
 from daruma.state.messages import TODO, TodoStatus, render_todo
 from daruma.state.record import change_record
-from daruma.tools.calls import Registry, Surroundings, Tool, VisibleTools, shipped_tool
+from daruma.tools.calls import Registry, Surroundings, Tool, ToolArgs, VisibleTools, shipped_tool
 
 # --- What a planner may look with: by what a tool declares, whatever its name.
 
@@ -43,23 +43,19 @@ MOST_STEPS: Final = 20
 _LONGEST: Final = 200
 
 
-class TodoItem(BaseModel):
+class TodoItem(ToolArgs):
     """One step of the list."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str = Field(min_length=1, max_length=_LONGEST, description="The step, on one line.")
     status: TodoStatus = Field(default="pending", description="How far it is.")
 
 
-class TodoArgs(BaseModel):
+class TodoArgs(ToolArgs):
     """Keep a short list of your own steps, which people watch.
 
     Give the whole list each time. It is worth it for work of three steps or more: mark a step as
     in_progress when you begin it, and as done as soon as it is.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     items: list[TodoItem] = Field(max_length=MOST_STEPS, description="All steps, in order.")
 
@@ -76,14 +72,12 @@ async def _todo(args: TodoArgs, at: Surroundings) -> str:
 REVISE_PLAN: Final = "revise_plan"
 
 
-class RevisePlanArgs(BaseModel):
+class RevisePlanArgs(ToolArgs):
     """Say that what you found contradicts the plan, so that the rest of it is planned anew.
 
     It ends this phase, which counts as failed. Call it by itself, and only where the phase can not
     be done as the plan says, or no longer makes sense; what you can mend yourself, mend.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     why: str = Field(min_length=1, max_length=500, description="What contradicts it, in a line.")
 
@@ -103,9 +97,8 @@ def contradiction_in(state: State, tools: Registry) -> Failure | None:
     tool = tools.named(REVISE_PLAN)
     if state.plan is None or tool is None or not tool.builtin:
         return None
-    said = next(
-        (call for call in with_status(state.calls, "done") if call.name == REVISE_PLAN), None
-    )
+    revisions = (call for call in with_status(state.calls, "done") if call.name == REVISE_PLAN)
+    said = next(revisions, None)
     if said is None:
         return None
     why = " ".join(str(said.args.get("why", "")).split())

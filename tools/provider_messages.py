@@ -32,12 +32,12 @@ def sendable(messages: Sequence[BaseMessage]) -> Sendable:
         return messages
     system = [message.text for message in messages if isinstance(message, SystemMessage)]
     others = [message for message in messages if not isinstance(message, SystemMessage)]
-    head = [_prompt("\n\n".join(system))] if system else []
+    head = [system_message("\n\n".join(system))] if system else []
     return Sendable([*head, *_answered(_with_sendable_names(others))])
 
 
 @lru_cache(maxsize=64)
-def _prompt(system: str) -> SystemMessage:
+def system_message(system: str) -> SystemMessage:
     """Return the prompt as a message: the same one for each request of a task."""
     return SystemMessage(system)
 
@@ -66,12 +66,9 @@ _WORDS_AND_CALLS: Final = frozenset(
 
 
 def _to_translate(known: int, messages: Iterable[BaseMessage]) -> int:
-    return known + sum(not _as_it_is(message) for message in messages)
-
-
-def _as_it_is(message: BaseMessage) -> bool:
-    content = message.content
-    return not isinstance(content, list) or all(map(_is_handed_on, content))
+    contents = (message.content for message in messages)
+    lists = (each for each in contents if isinstance(each, list))
+    return known + sum(not all(map(_is_handed_on, each)) for each in lists)
 
 
 def _is_handed_on(part: object) -> bool:

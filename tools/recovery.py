@@ -48,6 +48,8 @@ def render_briefing(
     ``stand_ins`` are tools that could be used in place of the one that failed.
     """
     progress = progress_of(state)
+    tools = [f"{tool.name}: {_short(tool.description)}" for tool in offer.tools]
+    tools += [f"could stand in for {failure.tool}: {', '.join(stand_ins)}"] if stand_ins else []
     parts = {
         "Goal": state.task.goal[:LONGEST_GOAL] if state.task else "",
         "Progress": f"{progress.percent} %. {progress.reasoning} Next: {progress.next_milestone}",
@@ -55,7 +57,7 @@ def render_briefing(
         "Known facts": _lines(_facts(state.messages)),
         "Blockers": _lines(dict.fromkeys((failure.message, *progress.blockers))),
         "Analysis": _lines(_analysis(state, failure)),
-        "Tools": _lines(_tools(failure, offer, stand_ins)),
+        "Tools": _lines(tools),
     }
     bounded = {title: text_ends(text, LONGEST_PART) for title, text in parts.items()}
     return "\n\n".join(f"{title}:\n{text or '(none)'}" for title, text in bounded.items())
@@ -83,11 +85,8 @@ def _latest(messages: Sequence[AnyMessage]) -> str:
 
 
 def _facts(messages: Sequence[AnyMessage]) -> list[str]:
-    found = [
-        m
-        for m in messages
-        if isinstance(m, ToolMessage) and m.status == "success" and m.text.strip()
-    ]
+    results = (m for m in messages if isinstance(m, ToolMessage) and m.status == "success")
+    found = [m for m in results if m.text.strip()]
     return [_short(f"{m.name}: {m.text}") for m in found[-FACTS:]]
 
 
@@ -102,11 +101,6 @@ def _analysis(state: State, failure: Failure) -> list[str]:
     said.append(f"model calls spent: {spent} of {limit}")
     instructed = [m for m in state.messages if isinstance(m, HumanMessage)]
     return said + ([f"last instruction: {_short(instructed[-1].text)}"] if instructed else [])
-
-
-def _tools(failure: Failure, offer: VisibleTools, others: Collection[str]) -> list[str]:
-    shown = [f"{tool.name}: {_short(tool.description)}" for tool in offer.tools]
-    return shown + ([f"could stand in for {failure.tool}: {', '.join(others)}"] if others else [])
 
 
 # --- What has worked before against a failure, where there is a record of that (RE-08).
@@ -326,9 +320,8 @@ async def carried_out(case: RecoveryCase, action: RecoveryAction, context: Conte
     if action.strategy == "retry":
         await context.sleep(wait(case.state, context.settings.fallback_chain.recovery.wait_seconds))
         if case.failure.unanswered or case.failure.node == "verify":
-            return close_failure(
-                case, ""
-            )  # no model is told: none was heard, or none is asked again
+            # No model is told: none was heard, or none is asked again.
+            return close_failure(case, "")
     given = action.tool_name and action.parameters is not None
     if action.strategy == "parameter-adjustment" and given:
         return _called(case, action, context)
@@ -411,9 +404,8 @@ async def apply_reply(state: State, reply: object, context: Context) -> Update:
     """Do what a reply says, in the typed form of :mod:`daruma.state.interrupts`."""
     failure, action = _at_hand(state)
     record = begin_step(state, "consult", context)
-    carried, update = await _decided(
-        RecoveryCase(state, failure, _id(state)), action, reply, context
-    )
+    case = RecoveryCase(state, failure, _id(state))
+    carried, update = await _decided(case, action, reply, context)
     note = recovery_record(action, failure, carried, visible_tools(state.task, context).names)
     context.emit(RecoveryCompleted(strategy=action.strategy, carried=carried))
     return update | {"steps": record(signature=failure.signature, recovery=note)}

@@ -91,17 +91,13 @@ def _case(element: ET.Element) -> Case:
     if written != file and f"{classname}.".startswith(f"{written}."):
         classname = _module(file) + classname.removeprefix(written)
     if classname and not f"{classname}.".startswith(f"{_module(file)}."):
-        file = _file(classname)  # the other is where the test was inherited from
+        # The other is where the test was inherited from; classes begin with a capital letter.
+        file = re.sub(r"\.[A-Z].*", "", classname).replace(".", "/") + ".py"
     return Case((classname, name), file, outcome, said)
 
 
 def _module(file: str) -> str:
     return file.removesuffix(".py").replace("/", ".")
-
-
-def _file(classname: str) -> str:
-    """Return where a class lies by its name, if classes are written with a capital letter."""
-    return re.sub(r"\.[A-Z].*", "", classname).replace(".", "/") + ".py"
 
 
 _NODE = re.compile(r"(?P<file>\S.*?\.\w+)::(?P<inner>.+)")

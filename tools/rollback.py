@@ -156,11 +156,11 @@ async def roll_back(phase: Phase, state: State, context: Context) -> RolledBack:
     """Undo a phase. Raises :class:`RollbackFailed`, and what commands and snapshots raise."""
     snapshots, start = _snapshots(state, context), start_of(state, phase.id)
     undo, run = None, None
-    if phase.rollback_command:
-        command = phase.rollback_command
+    if command := phase.rollback_command:
         run, undo = await _run("rollback", command, phase, state, context, snapshots)
         if not run.passed:
-            why = f"{command!r} failed ({_how(run)}): {run.output[-500:]}"
+            how = "timed out" if run.timed_out else f"exit {run.exit_code}"
+            why = f"{command!r} failed ({how}): {run.output[-500:]}"
             raise RollbackFailed(why, undo, run)
     if phase.rollback == "snapshot":
         return replace(await _put_back(phase, state, snapshots, start), run=run)
@@ -242,10 +242,6 @@ def _this_time(phase: Phase, state: State) -> str:
 
 def _snapshots(state: State, context: Context) -> Snapshots | None:
     return context.snapshots(state.task.workspace if state.task else None)
-
-
-def _how(run: Check) -> str:
-    return "timed out" if run.timed_out else f"exit {run.exit_code}"
 
 
 # --- Drift: files of a thread's workspace that somebody else changed (RO-07).

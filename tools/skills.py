@@ -6,18 +6,18 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from daruma.state.lessons import Instructions
 from daruma.state.settings import ProjectInstructions, Settings, is_trusted_text
 from daruma.state.settings import Skills as SkillSettings
 from daruma.state.text import NotYaml, is_hidden, read_yaml
-from daruma.tools.calls import Surroundings, Tool, shipped_tool
+from daruma.tools.calls import Surroundings, Tool, ToolArgs, shipped_tool
 from daruma.tools.errors import FileMissing, FileUnavailable, PathRefused, ToolError
 from daruma.tools.files import (
     FilesBeneath,
@@ -150,7 +150,8 @@ def skills_in(folders: Sequence[str], workspace: str | None = None) -> list[Skil
         for skill in _of_folder(folder, workspace):
             first = next((s for s in found if s.name == skill.name and not s.problem), None)
             hidden = f"hidden by {first.place}, which has the same name" if first else ""
-            found.append(_refused(skill, hidden) if hidden and not skill.problem else skill)
+            told = replace(skill, description="", problem=hidden)
+            found.append(told if hidden and not skill.problem else skill)
     return found
 
 
@@ -208,12 +209,8 @@ def _of_folder(folder: str, workspace: str | None) -> Iterator[Skill]:
         files = FilesBeneath(Path(folder))
         there = [entry for entry in list_entries(files, ".") if entry.kind in ("directory", "link")]
     except (ToolError, OSError) as error:
-        yield Skill(
-            name=printable_path(folder),
-            folder=folder,
-            at="",
-            problem=in_words_of_skills(str(error)),
-        )
+        problem = in_words_of_skills(str(error))
+        yield Skill(name=printable_path(folder), folder=folder, at="", problem=problem)
         return
     for entry in there[:MOST]:
         if skill := _read(files, folder, entry.path, workspace):
@@ -222,26 +219,17 @@ def _of_folder(folder: str, workspace: str | None) -> Iterator[Skill]:
 
 def _read(files: FilesBeneath, folder: str, at: str, workspace: str | None) -> Skill | None:
     """Return what a sub-folder holds; None for one that is no skill's."""
+    path = f"{at}/{FILE}"
     try:
-        if not files.is_directory(at) or FILE not in _names(files, at):
+        if not files.is_directory(at) or path not in [e.path for e in list_entries(files, at)]:
             return None
         if not is_trusted_text(Path(folder, at), workspace):
             return Skill(name=printable_path(at), folder=folder, at=at, problem=UNTRUSTED)
-        path = f"{at}/{FILE}"
         told = read_description(TextFile.of(files.read(path), path).text, at)
     except (ToolError, OSError) as error:
-        return Skill(
-            name=printable_path(at), folder=folder, at=at, problem=in_words_of_skills(str(error))
-        )
+        problem = in_words_of_skills(str(error))
+        return Skill(name=printable_path(at), folder=folder, at=at, problem=problem)
     return Skill(name=told.name, folder=folder, at=at, description=told.description)
-
-
-def _names(files: FilesBeneath, at: str) -> set[str]:
-    return {entry.path.rpartition("/")[2] for entry in list_entries(files, at)}
-
-
-def _refused(skill: Skill, problem: str) -> Skill:
-    return Skill(name=skill.name, folder=skill.folder, at=skill.at, problem=problem)
 
 
 def in_words_of_skills(text: str) -> str:
@@ -264,13 +252,13 @@ def read_text(skill: Skill, path: str) -> str:
     """
     with _explained():
         within = _within(skill, path)
-        return TextFile.of(_files(skill.folder).read(within), within).text
+        return TextFile.of(FilesBeneath(Path(skill.folder)).read(within), within).text
 
 
 def files_of(skill: Skill, most: int) -> list[str]:
     """Return the files beside a skill's ``SKILL.md``, at most so many, by their paths in it."""
     with _explained():
-        files, waiting, found = _files(skill.folder), [skill.at], list[str]()
+        files, waiting, found = FilesBeneath(Path(skill.folder)), [skill.at], list[str]()
         for _ in range(MOST_FOLDERS):
             if not waiting or len(found) >= most:
                 break
@@ -280,10 +268,6 @@ def files_of(skill: Skill, most: int) -> list[str]:
                 elif entry.path != f"{skill.at}/{FILE}":
                     found.append(entry.path.removeprefix(f"{skill.at}/"))
     return found[:most]
-
-
-def _files(folder: str) -> FilesBeneath:
-    return FilesBeneath(Path(folder))
 
 
 def _within(skill: Skill, path: str) -> str:
@@ -316,24 +300,18 @@ MOST_FILES: Final = 50
 """Files of a skill that are named when it is loaded."""
 
 
-class SkillsListArgs(BaseModel):
+class SkillsListArgs(ToolArgs):
     """List the skills: instructions for kinds of work, each with what it is for."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
-
-class SkillsLoadArgs(BaseModel):
+class SkillsLoadArgs(ToolArgs):
     """Read a skill's instructions, before doing work of its kind; names its other files."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(description="The name that skills_list shows.")
 
 
-class SkillsReadFileArgs(BaseModel):
+class SkillsReadFileArgs(ToolArgs):
     """Read a file that a skill's instructions name."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(description="The skill's name.")
     path: str = Field(description="The file, as it is named within the skill's folder.")

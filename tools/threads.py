@@ -52,7 +52,11 @@ class DaemonThreads(Executor):
                 self._idle -= 1
             else:
                 self._waiting += 1
-                self._start_for(future)
+                try:
+                    self._start()
+                except RuntimeError:
+                    future.cancel()
+                    raise
         return future
 
     def leave(self, future: Future[Any]) -> None:
@@ -65,13 +69,6 @@ class DaemonThreads(Executor):
                 if self._waiting:
                     with suppress(RuntimeError):  # the others come to it
                         self._start()
-
-    def _start_for(self, future: Future[Any]) -> None:
-        try:
-            self._start()
-        except RuntimeError:
-            future.cancel()
-            raise
 
     def _start(self) -> None:
         if self._threads < self._limit:
@@ -109,7 +106,7 @@ class DaemonThreads(Executor):
 def _carried_out(future: Future[Any], work: Callable[[], Any]) -> Callable[[], None]:
     """Carry out work, and return what tells of it whoever waits."""
     if not future.set_running_or_notify_cancel():
-        return _nobody
+        return lambda: None  # it was cancelled before it had begun: nobody waits
     try:
         return partial(future.set_result, work())
     except (StopIteration, GeneratorExit) as error:
@@ -119,10 +116,6 @@ def _carried_out(future: Future[Any], work: Callable[[], Any]) -> Callable[[], N
         return partial(future.set_exception, told)
     except BaseException as error:  # noqa: BLE001  # whoever waits gets it, whatever it is
         return partial(future.set_exception, error)
-
-
-def _nobody() -> None:
-    """Tell nobody: the work was cancelled before it had begun."""
 
 
 # --- Threads for tools that block: their own, so that a slow tool holds up nothing but other tools.

@@ -97,7 +97,7 @@ CALL: Final = 8
 PART: Final = 1500
 """An image of the largest size that OpenAI's models look at in tiles of 512 is 1,445 (GPT-4o)."""
 
-_JSON: Final = json.JSONEncoder(ensure_ascii=False, default=str)
+_json: Final = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 _MOST_KNOWN_TEXTS: Final = 50_000
 """Texts whose count is remembered, by their hash and length: some 10 MB."""
@@ -142,13 +142,9 @@ class Tokens:
         return sum(self.of(_json(tool.as_function())) for tool in tools)
 
     def _content(self, content: str | list[Any]) -> int:
-        if isinstance(content, str):
-            return self.of(content)
-        return sum(self._part(part) for part in content)
-
-    def _part(self, part: Any) -> int:
-        text = part if isinstance(part, str) else part.get("text")
-        return self.of(text) if isinstance(text, str) else PART
+        parts = [content] if isinstance(content, str) else content
+        texts = [part if isinstance(part, str) else part.get("text") for part in parts]
+        return sum(self.of(text) if isinstance(text, str) else PART for text in texts)
 
     def _calls(self, message: BaseMessage) -> int:
         if not isinstance(message, AIMessage):
@@ -161,10 +157,6 @@ class Tokens:
 def _more_counted(known: tuple[Tokens, int], messages: Sequence[BaseMessage]) -> tuple[Tokens, int]:
     tokens, count = known
     return tokens, count + tokens.of_messages(messages)
-
-
-def _json(value: Any) -> str:
-    return _JSON.encode(value)
 
 
 ESTIMATE: Final = Tokens()

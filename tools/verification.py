@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Final
 
 from langchain_core.messages import ToolMessage
-from pydantic import BaseModel, ConfigDict
 
 from daruma.state.channels import State
 from daruma.state.events import VerificationCompleted, VerificationStarted
 from daruma.state.outcome import join_paths
 from daruma.state.verification import LOST, Check, Verification, excerpt
 from daruma.tools import reports
-from daruma.tools.calls import Surroundings, Tool, commands_refusal, shipped_tool
+from daruma.tools.calls import Surroundings, Tool, ToolArgs, commands_refusal, shipped_tool
 from daruma.tools.calls.policy import place_outside
 from daruma.tools.checks import (
     PYTEST,
@@ -347,9 +346,7 @@ class Checking:
         note = f"{NOT_COMPARED}: pytest finds none there (exit {listed.exit_code})"
         left = {each.file for each in report.values()}
         meant = tuple(
-            each
-            for each in lost
-            if asks_to_remove(self.words, each, with_file=each.file not in left)
+            c for c in lost if asks_to_remove(self.words, c, with_file=c.file not in left)
         )
         kept = tuple(each for each in lost if each not in meant)
         asked = f"{LOST}, as the goal asks: {_ids(meant)}" if meant else ""
@@ -395,9 +392,8 @@ class Checking:
             line = await self._line(command, failed)
             before = (await self._reported(line, before=True))[1] if failed else None
             if before is None:
-                return self._as_before(
-                    command, first, (await self._reported(command, before=True))[0]
-                )
+                whole, _ = await self._reported(command, before=True)
+                return self._as_before(command, first, whole)
             old = reports.red_before(failed, report, before)
             mended = await self._mended(command, report) if len(old) == len(failed) else None
         except _NO_COMPARISON as error:
@@ -674,13 +670,11 @@ def _words(state: State, commands: tuple[str, ...]) -> str:
 # --- The tool that runs the checks for the model to look at.
 
 
-class RunTestsArgs(BaseModel):
+class RunTestsArgs(ToolArgs):
     """Run the workspace's own checks (its tests and linters) and show what fails.
 
     This is for looking; the final verification runs in any case and is not replaced by it.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 async def _run_tests(_: RunTestsArgs, at: Surroundings) -> str:

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Final, get_args
+from typing import Final
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from daruma.state.errors import DarumaError
-from daruma.state.settings._keys import settings_keys
+from daruma.state.settings._keys import section_in, settings_keys
 from daruma.state.settings._tools import unpacked_servers
 
 _SERVERS: Final = ("tools", "mcp_servers")
@@ -55,7 +55,8 @@ def explain(error: ValidationError, model: type[BaseModel], given: object) -> st
         known = _MOVED.get(key) or (_OF_OTHERS.get(paths[0][-1]) if of_server else None)
         text = f"unknown setting {key!r}{known or _nearest(paths[0], model)}"
     elif first["type"] in _OF_SECTIONS:
-        below = _below(paths[0], model) if first["type"] != "dict_type" else "names with values"
+        keys = f"keys such as {', '.join([*section_at(paths[0], model).model_fields][:3])}"
+        below = "names with values" if first["type"] == "dict_type" else keys
         text = f"setting {key!r} holds {below}: write them below it, or leave it out"
         text += "" if of_server else f" (given: {first['input']!r:.100})"
     else:
@@ -85,10 +86,6 @@ def _written(path: Sequence[int | str], given: object) -> tuple[str, ...]:
     return tuple(keys)
 
 
-def _below(path: Sequence[str], model: type[BaseModel]) -> str:
-    return f"keys such as {', '.join([*section_at(path, model).model_fields][:3])}"
-
-
 def _nearest(path: Sequence[str], model: type[BaseModel]) -> str:
     """Name the key that was probably meant: the same word elsewhere, or one like it here."""
     if "." in path[-1]:
@@ -115,12 +112,5 @@ def section_at(path: Sequence[str], model: type[BaseModel]) -> type[BaseModel]:
     """Return the section of the settings that a path of keys leads to."""
     for part in path:
         if part in model.model_fields:  # else it is a name that the user gave, such as a tool's
-            model = _section_in(model.model_fields[part].annotation) or model
+            model = section_in(model.model_fields[part].annotation) or model
     return model
-
-
-def _section_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    found = (_section_in(argument) for argument in get_args(annotation))
-    return next((section for section in found if section), None)

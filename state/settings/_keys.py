@@ -54,13 +54,14 @@ class Heading:
 
 def sections(model: type[BaseModel], path: str = "") -> Iterator[Heading]:
     """Yield all sections in their order, each before those within it; the first has no path."""
-    inner = {name: _section(field.annotation) for name, field in model.model_fields.items()}
+    inner = {name: section_in(field.annotation) for name, field in model.model_fields.items()}
     own = tuple(
         _key(f"{path}{name}", field)
         for name, field in model.model_fields.items()
         if inner[name] is None or _named(field.annotation)
     )
-    yield Heading(path.removesuffix("."), _first_line(model), own)
+    about = (model.__doc__ or "").split("\n\n")[0].split(" Raises ")[0].strip()
+    yield Heading(path.removesuffix("."), about, own)
     for name, section in inner.items():
         if section:
             named = f".{NAME}" if _named(model.model_fields[name].annotation) else ""
@@ -74,20 +75,16 @@ def settings_keys(model: type[BaseModel]) -> list[SettingsKey]:
 
 def _key(path: str, field: FieldInfo) -> SettingsKey:
     kind = _type(field.annotation)
+    value = field.get_default(call_default_factory=True, validated_data={})
     return SettingsKey(
         path=path,
         type=kind,
-        default=_default(field),
+        default="" if value is PydanticUndefined else json.dumps(value, ensure_ascii=False),
         range=_range(field),
         description=field.description or "",
         variable="" if NAME in path.split(".") else PREFIX + path.upper().replace(".", "__"),
         is_json=kind.startswith(("list", "names")),
     )
-
-
-def _default(field: FieldInfo) -> str:
-    value = field.get_default(call_default_factory=True, validated_data={})
-    return "" if value is PydanticUndefined else json.dumps(value, ensure_ascii=False)
 
 
 def _range(field: FieldInfo) -> str:
@@ -117,16 +114,13 @@ def _type(annotation: Any) -> str:
     return _WORDS.get(annotation) or f"a section of {annotation.__name__}"
 
 
-def _section(annotation: Any) -> type[BaseModel] | None:
+def section_in(annotation: Any) -> type[BaseModel] | None:
+    """Return the section that a field of a type holds, by itself or by names; None for none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    found = (_section(argument) for argument in get_args(annotation))
+    found = (section_in(argument) for argument in get_args(annotation))
     return next((section for section in found if section), None)
 
 
 def _named(annotation: Any) -> bool:
     return get_origin(annotation) is dict
-
-
-def _first_line(model: type[BaseModel]) -> str:
-    return (model.__doc__ or "").split("\n\n")[0].split(" Raises ")[0].strip()

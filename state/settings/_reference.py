@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -28,14 +29,16 @@ def values_in_force(keys: Iterable[SettingsKey], path: str = SETTINGS_FILE) -> l
 
     Raises :class:`~daruma.state.settings.SettingsError` for what can not be used.
     """
-    settings = Settings.load(path)
+    settings: Any = Settings.load(path)
     file, environment = sources(Settings, path)
-    return [
-        InForce(key, json.dumps(_plain(settings, key), ensure_ascii=False), source)
-        for key in keys
-        if NAME not in key.path.split(".")
-        for source in [_source(key, file.values, environment, settings.budgets.preset)]
-    ]
+    found = []
+    for key in keys:
+        parts = key.path.split(".")
+        if NAME not in parts:
+            value = json.dumps(_dumped(reduce(getattr, parts, settings)), ensure_ascii=False)
+            source = _source(key, file.values, environment, settings.budgets.preset)
+            found.append(InForce(key, value, source))
+    return found
 
 
 def _source(
@@ -54,12 +57,6 @@ def _holds(values: Any, path: str) -> bool:
             return False
         values = values[part]
     return True
-
-
-def _plain(settings: Any, key: SettingsKey) -> Any:
-    for part in key.path.split("."):
-        settings = getattr(settings, part)
-    return _dumped(settings)
 
 
 def _dumped(value: Any) -> Any:

@@ -168,9 +168,8 @@ class Settings(Section):
         if chain.recovery.ask is not None:
             return self
         recovery = chain.recovery.model_copy(update={"ask": True})
-        return self.model_copy(
-            update={"fallback_chain": chain.model_copy(update={"recovery": recovery})}
-        )
+        chain = chain.model_copy(update={"recovery": recovery})
+        return self.model_copy(update={"fallback_chain": chain})
 
     @classmethod
     def load(cls, path: str = "daruma.yaml") -> Self:

@@ -19,12 +19,8 @@ from daruma.state.settings._keys import PREFIX, settings_keys
 from daruma.state.text import NotYaml, read_yaml
 
 NOT_SETTINGS = frozenset(
-    {
-        "DARUMA_POSTGRES_URL",
-        "DARUMA_POSTGRES_KEY",
-        "DARUMA_POSTGRES_OUTAGE_SECONDS",
-        "DARUMA_DATA_DIR",
-    }
+    {"DARUMA_POSTGRES_URL", "DARUMA_POSTGRES_KEY", "DARUMA_POSTGRES_OUTAGE_SECONDS"}
+    | {"DARUMA_DATA_DIR"}
 )
 """Variables that say where things are, not how a task runs; other modules read them."""
 
@@ -147,15 +143,12 @@ def _from_environment(model: type[BaseModel]) -> dict[str, Any]:
 
 def _not_json(section: str, model: type[BaseModel]) -> str:
     """Say which variable of a section has to be JSON and is not."""
-    variables = {
-        key.variable: key
-        for key in settings_keys(model)
-        if key.is_json and key.variable in os.environ
-    }
-    for variable, key in variables.items():
-        if variable != section and variable.startswith(section) and not _is_json(variable):
+    for key in settings_keys(model):
+        below = key.variable != section and key.variable.startswith(section)
+        given = below and key.is_json and key.variable in os.environ
+        if given and not _is_json(key.variable):
             form = '["...", "..."]' if key.type.startswith("list") else '{"NAME": ...}'
-            return f"{variable} is not JSON: it holds a {key.type}, written as {form}"
+            return f"{key.variable} is not JSON: it holds a {key.type}, written as {form}"
     return f"{section} is not JSON; to set one key write {section}__KEY"
 
 

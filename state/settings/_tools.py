@@ -247,17 +247,12 @@ def unpacked_servers(given: Any) -> Any:
     """
     if not isinstance(given, Mapping):
         return given
-    held: list[Any] = [
-        within for name in ALL_SERVERS if _is_mapping_of_servers(within := given.get(name))
-    ]
+    named = (given.get(name) for name in ALL_SERVERS)
+    held = [each for each in named if isinstance(each, Mapping) and not _is_server(each)]
     if not held:
         return given
     beside = {each: it for each, it in given.items() if _is_server(it)}
     return {name: it for servers in (*held, beside) for name, it in servers.items()}
-
-
-def _is_mapping_of_servers(given: Any) -> bool:
-    return isinstance(given, Mapping) and not _is_server(given)
 
 
 def _is_server(given: Any) -> bool:

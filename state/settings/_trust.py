@@ -108,10 +108,6 @@ def _record_of(path: Path) -> Record | None:
     return _read(_file_of(_place(path)))
 
 
-def _keep(record: Record) -> None:
-    write_private(_file_of(record.path), json.dumps(asdict(record)))
-
-
 def _read(file: Path) -> Record | None:
     try:
         kept = json.loads(file.read_text(encoding="utf-8"))
@@ -252,7 +248,7 @@ class Proposal:
     def agree(self) -> None:
         """Keep it as agreed to."""
         for each in (*self.own, *self.parts):
-            _keep(each)
+            write_private(_file_of(each.path), json.dumps(asdict(each)))
 
 
 def propose_trust(model: type[BaseModel], path: Path | str = ".") -> Proposal:
@@ -273,9 +269,8 @@ def propose_trust(model: type[BaseModel], path: Path | str = ".") -> Proposal:
     settings = _alone(model, read, environment)
     changes = {each.key: each for each in loosening_changes(model(), settings)}
     if record := _record_of(file):  # what was agreed to may have been stricter
-        changes |= {
-            each.key: each for each in loosening_changes(_agreed(model, record, {}), settings)
-        }
+        agreed = _agreed(model, record, {})
+        changes |= {each.key: each for each in loosening_changes(agreed, settings)}
     own = Record(_place(file), read.digest, _now(), tuple(changes), _kept_of(read))
     parts = [part for _, folder in _folders(read, file.parent) for part in _parts(folder)]
     return _proposal(file, changes.values(), (own,), parts)

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     )
     from daruma.tools.calls._running import ExactCalls, run_with_timeout, with_faults
     from daruma.tools.calls._schema import import_schema_checks, object_schema_problem
-    from daruma.tools.calls._tool import Canonical, Surroundings, Tool, shipped_tool
+    from daruma.tools.calls._tool import Canonical, Surroundings, Tool, ToolArgs, shipped_tool
     from daruma.tools.calls._visible import ToolNameConflictError, VisibleTools, check_names
 else:
     __getattr__ = open_late(
@@ -84,7 +84,7 @@ else:
             "_results": "OutputStore Outputs ProcessOutputs results_for_unanswered tool_result",
             "_running": "ExactCalls run_with_timeout with_faults",
             "_schema": "import_schema_checks object_schema_problem",
-            "_tool": "Canonical Surroundings Tool shipped_tool",
+            "_tool": "Canonical Surroundings Tool ToolArgs shipped_tool",
             "_visible": "ToolNameConflictError VisibleTools check_names",
             "_model_repair": "BrokenCalls repair_round",
         },
@@ -109,6 +109,7 @@ __all__ = [
     "Registry",
     "Surroundings",
     "Tool",
+    "ToolArgs",
     "ToolNameConflictError",
     "ToolRefused",
     "VisibleTools",

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from langgraph.store.base import BaseStore
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from daruma.state.events import Event, unheard
 from daruma.state.settings import Settings
@@ -266,6 +266,12 @@ class Tool:
 # --- Making a tool that ships with Daruma.
 
 Args = TypeVar("Args", bound=BaseModel)
+
+
+class ToolArgs(BaseModel):
+    """What a tool that ships is called with; a docstring of its own tells the model of the tool."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def shipped_tool(

@@ -127,7 +127,9 @@ def besides_time(text: str, now: datetime) -> list[str] | None:
     left = VAGUE_TIME.sub(" ", rest)
     if left == rest and rest == " ".join(words):
         return None
-    return [word for word in re.findall(r"\w+", left) if not _says_nothing(word)]
+    said = [word for word in re.findall(r"\w+", left) if len(word) > 1 or word.isascii()]
+    named = [word for word in said if not _SAYS_NUMBER.fullmatch(word)]
+    return [word for word in named if word not in _FILLING and word not in WORDS]
 
 
 def _without_moment(words: Sequence[str], now: datetime) -> Sequence[str]:
@@ -141,11 +143,6 @@ def _without_moment(words: Sequence[str], now: datetime) -> Sequence[str]:
         if moment_in(" ".join(words[begins:ends]).strip(",.;:!?"), now):
             return [*words[:begins], *words[ends:]]
     return words
-
-
-def _says_nothing(word: str) -> bool:
-    lone = len(word) == 1 and not word.isascii()
-    return lone or word in _FILLING or word in WORDS or _SAYS_NUMBER.fullmatch(word) is not None
 
 
 # --- Whether a message answers what the user was asked, by its form alone (CO-02). Pure.
@@ -178,7 +175,10 @@ def answers_by_form(message: str, clarification: Clarification, now: datetime) -
     if split_prefix(message)[0] or _COMMAND.match(text) or is_calling_off(text):
         return "stale"
     bare = strip_courtesy(text)
-    if _is_the_field(bare, clarification, now) or _names_an_option(bare, clarification):
+    offered = set(re.findall(r"\w+", plain(clarification.question)))
+    said = [w for w in re.findall(r"\w+", bare) if w not in ("the", "a", "one", "in", "on", "der")]
+    names_an_option = 0 < len(said) <= 3 and offered.issuperset(said)
+    if names_an_option or _is_the_field(bare, clarification, now):
         return "resume"
     return _by_its_kind(text, bare, clarification, now)
 
@@ -217,13 +217,6 @@ def expects(field: str) -> Literal["date", "number", "text"]:
     if any(part in _DATES for part in parts):
         return "date"
     return "number" if any(part in _NUMBERS for part in parts) else "text"
-
-
-def _names_an_option(bare: str, clarification: Clarification) -> bool:
-    """Whether a message quotes the question: its words are some of those that it offered."""
-    offered = set(re.findall(r"\w+", plain(clarification.question)))
-    said = [w for w in re.findall(r"\w+", bare) if w not in ("the", "a", "one", "in", "on", "der")]
-    return 0 < len(said) <= 3 and offered.issuperset(said)
 
 
 def _by_its_kind(text: str, bare: str, clarification: Clarification, now: datetime) -> Verdict:

@@ -7,7 +7,6 @@ from html import escape
 from typing import Any, Final
 
 from langgraph.store.base import BaseStore
-from pydantic import TypeAdapter
 
 from daruma.state.lessons import Experience, Pitfall
 from daruma.state.settings import Evolution, Settings
@@ -84,7 +83,7 @@ def _read(answer: str) -> dict[str, str]:
 
 # --- Counting how tasks ended that were given a variant, and deciding on it by them (EV-03).
 
-_OUTCOME: Final[TypeAdapter[Outcome]] = TypeAdapter(Outcome)
+
 _MOST_OUTCOMES: Final = 5000
 _ROUNDS: Final = 10
 _AFTER_TEST: Final[dict[Verdict, Status]] = {
@@ -123,7 +122,7 @@ async def count_outcomes(experience: Experience, store: BaseStore) -> None:
 def _outcomes(store: BaseStore, variant: Variant, back: int = 0) -> Shelf[Outcome]:
     """Return the outcomes that a variant is compared by now, or so many comparisons back."""
     place = shelf(variant.owner, "outcomes", variant.id, str(variant.review - back))
-    return Shelf(store, _OUTCOME, place)
+    return Shelf(store, Outcome, place)
 
 
 async def decide(variant: Variant, store: BaseStore) -> None:
@@ -332,7 +331,6 @@ async def _reflected(experience: Experience, learning: Learning) -> Experience:
         return before
     would_have = before.would_have if before else None
     if not before and learning.settings.evolution.observe_only:
-        given = experience, learning.store, learning.settings
-        would_have = await work_out_counterfactual(*given)
+        would_have = await work_out_counterfactual(experience, learning.store, learning.settings)
     advised_of = await add_advice(replace(experience, would_have=would_have), learning.ask)
     return replace(advised_of, reflected=True)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from langgraph.store.base import BaseStore, Item, Op, PutOp, Result, SearchItem, SearchOp
-from pydantic import TypeAdapter
 
 from daruma.state.lessons import Experience, Pitfall
 from daruma.state.record import record
@@ -74,10 +73,6 @@ class StoredPitfall:
         return replace(self, shared=shared, pitfall=replace(self.pitfall, shared=shared))
 
 
-_STORED: Final[TypeAdapter[StoredPitfall]] = TypeAdapter(StoredPitfall)
-_EVIDENCE: Final[TypeAdapter[Evidence]] = TypeAdapter(Evidence)
-
-
 def stored_pitfall(summary: Summary, *, shared: bool) -> StoredPitfall:
     """Return a pitfall as it is kept."""
     pitfall = replace(summary.pitfall, shared=shared)
@@ -100,7 +95,7 @@ def pitfalls_in(items: Iterable[Item]) -> Iterator[StoredPitfall]:
     Whose it says it is has to be whose namespace it lies in, and its id its key.
     """
     for item in items:
-        found = read_record(_STORED, item)
+        found = read_record(StoredPitfall, item)
         if found and (item.namespace, item.key) == (_place(found.pitfall.owner), found.pitfall.id):
             yield found
 
@@ -175,10 +170,10 @@ class Pitfalls:
     @property
     def kept(self) -> Shelf[StoredPitfall]:
         """The owner's own, as a store keeps them."""
-        return Shelf(self.store, _STORED, _place(self.owner), ("about",))
+        return Shelf(self.store, StoredPitfall, _place(self.owner), ("about",))
 
     def _facts_of(self, group: str) -> Shelf[Evidence]:
-        return Shelf(self.store, _EVIDENCE, shelf(self.owner, "evidence", group))
+        return Shelf(self.store, Evidence, shelf(self.owner, "evidence", group))
 
     async def get(self, id_: str) -> Pitfall | None:
         """Return a pitfall by its id, with the confidence of when it was last seen."""

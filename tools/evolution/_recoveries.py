@@ -7,7 +7,6 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from langgraph.store.base import BaseStore
-from pydantic import TypeAdapter
 
 from daruma.state.lessons import Experience, Tried
 from daruma.state.record import record
@@ -165,9 +164,6 @@ MOST: Final = 1000
 _ROUNDS: Final = 10
 """How often a summary is made again because others have added to what it is made of."""
 
-_ATTEMPTS: Final[TypeAdapter[Attempts]] = TypeAdapter(Attempts)
-_PATTERN: Final[TypeAdapter[RecoveryPattern]] = TypeAdapter(RecoveryPattern)
-
 
 class MetFailure(NamedTuple):
     """A failure: whose experience it belongs to, the actor whom it happened to, its signature."""
@@ -178,11 +174,11 @@ class MetFailure(NamedTuple):
 
 
 def _patterns(store: BaseStore, owner: str) -> Shelf[RecoveryPattern]:
-    return Shelf(store, _PATTERN, shelf(owner, "recoveries"))
+    return Shelf(store, RecoveryPattern, shelf(owner, "recoveries"))
 
 
 def _attempts(store: BaseStore, owner: str, key: str) -> Shelf[Attempts]:
-    return Shelf(store, _ATTEMPTS, shelf(owner, "recoveries", key))
+    return Shelf(store, Attempts, shelf(owner, "recoveries", key))
 
 
 async def learn_recoveries(experience: Experience, store: BaseStore) -> None:

@@ -350,8 +350,6 @@ def _objection(actor: str, tool: str, why: str, text: str) -> Setback:
     )
 
 
-# --- How a task went, and which tasks are learned from, by rule (EV-01, EV-03).
-
 # --- Setbacks and recoveries that the record of steps tells of, those of team members too. Pure.
 
 _UNUSABLE = "the model"

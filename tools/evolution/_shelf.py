@@ -1,7 +1,9 @@
 """Records of evolution in a LangGraph store: where they are kept, and reading them (EV-04)."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from langgraph.store.base import BaseStore, Item, PutOp, Result
@@ -30,14 +32,15 @@ def shelf(owner: str, kind: Kind, *of: str) -> Namespace:
     return (*EVOLUTION_NAMESPACE, store_label(owner), kind, *map(store_label, of))
 
 
-def read_record(form: TypeAdapter[Record], item: Item | None) -> Record | None:
+_adapter: Final[Callable[[Any], TypeAdapter[Any]]] = cache(TypeAdapter)
+
+
+def read_record(form: type[Record], item: Item | None) -> Record | None:
     """Return the record that an item holds; None for one that is not there or does not fit."""
-    if item is None:
-        return None
-    try:
-        return form.validate_python(item.value)
-    except ValidationError:
-        return None
+    with suppress(ValidationError):
+        read: Record | None = _adapter(form).validate_python(item.value) if item else None
+        return read
+    return None
 
 
 def found_in(result: Result) -> list[Item]:
@@ -54,7 +57,7 @@ class Shelf(Generic[Record]):
     """
 
     store: BaseStore
-    form: TypeAdapter[Record]
+    form: type[Record]
     place: Namespace
     found_by: tuple[str, ...] = ()
 
@@ -86,7 +89,7 @@ class Shelf(Generic[Record]):
 
     def to_put(self, key: str, value: Record) -> PutOp:
         """Return the operation that keeps a record."""
-        plain = self.form.dump_python(value, mode="json")
+        plain = _adapter(self.form).dump_python(value, mode="json")
         return PutOp(self.place, key, plain, list(self.found_by) or False)
 
     async def put(self, key: str, value: Record) -> None:
@@ -108,12 +111,10 @@ class Shelf(Generic[Record]):
 
 # --- Experiences: one for each task, found by its goal.
 
-_EXPERIENCE: Final[TypeAdapter[Experience]] = TypeAdapter(Experience)
-
 
 def experiences(store: BaseStore, owner: str) -> Shelf[Experience]:
     """Return the tasks that an owner has on record."""
-    return Shelf(store, _EXPERIENCE, shelf(owner, "experiences"), ("goal",))
+    return Shelf(store, Experience, shelf(owner, "experiences"), ("goal",))
 
 
 def key_of(experience: Experience) -> str:
@@ -128,4 +129,4 @@ async def put_experience(experience: Experience, store: BaseStore) -> None:
 
 def experience_in(item: Item | None) -> Experience | None:
     """Return what an item holds; None for none, and for what is of another form."""
-    return read_record(_EXPERIENCE, item)
+    return read_record(Experience, item)

@@ -6,7 +6,6 @@ from math import comb
 from typing import Final, Literal
 
 from langgraph.store.base import BaseStore, Item, SearchOp
-from pydantic import TypeAdapter
 
 from daruma.state.lessons import Instruction, Place
 from daruma.state.record import record
@@ -28,16 +27,13 @@ class Withdrawal:
     schema_version: int = 1
 
 
-_WITHDRAWAL: Final[TypeAdapter[Withdrawal]] = TypeAdapter(Withdrawal)
-
-
 async def withdrawal_of(store: BaseStore, owner: str, variant: str) -> Withdrawal | None:
     """Return what is on record of a variant's withdrawal; None if there is nothing."""
     return await _withdrawals(store, owner, variant).get(_KEY)
 
 
 def _withdrawals(store: BaseStore, owner: str, variant: str) -> Shelf[Withdrawal]:
-    return Shelf(store, _WITHDRAWAL, shelf(owner, "outcomes", variant, _KEY))
+    return Shelf(store, Withdrawal, shelf(owner, "outcomes", variant, _KEY))
 
 
 # --- A variant: one learned addition to the prompt of one actor, and how far it has come (EV-03).
@@ -72,9 +68,6 @@ class Variant:
     decided_at: float = 0.0
     review: int = 0
     schema_version: int = 1
-
-
-_VARIANT: Final[TypeAdapter[Variant]] = TypeAdapter(Variant)
 
 
 def variant_id(owner: str, actor: str, advice: str) -> str:
@@ -244,7 +237,7 @@ class Variants:
     def __init__(self, store: BaseStore, owner: str) -> None:
         self._store = store
         self._owner = owner
-        self._shelf = Shelf(store, _VARIANT, shelf(owner, "variants"))
+        self._shelf = Shelf(store, Variant, shelf(owner, "variants"))
 
     async def get(self, id_: str) -> Variant | None:
         """Return a variant; None for one that does not exist or is not this owner's."""
@@ -296,7 +289,7 @@ def instructions_of(
     counts as if it were in a test: what the task would have been given. Pure.
     """
     there = (each for each in items if tuple(each.namespace) == shelf(owner, "variants"))
-    read = (read_record(_VARIANT, each) for each in there)
+    read = (read_record(Variant, each) for each in there)
     found = sorted((v for v in read if v and v.owner == owner), key=oldest_first)
     given: list[Variant] = []
     for actor in sorted(set(actors)):

@@ -11,14 +11,14 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from langgraph.store.base import BaseStore, Item, SearchItem
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from daruma.state.events import Event, MemoryRecalled
 from daruma.state.lessons import Recalled, Remembered
 from daruma.state.settings import Memory
 from daruma.state.task import Task
 from daruma.state.text import printable_line, storable_text
-from daruma.tools.calls import Surroundings, Tool, shipped_tool
+from daruma.tools.calls import Surroundings, Tool, ToolArgs, shipped_tool
 from daruma.tools.errors import ToolError
 from daruma.tools.text import is_related, rank_texts, without_keys
 from daruma.tools.threads import in_thread
@@ -292,14 +292,12 @@ async def _fitting(memories: Memories, about: str, limit: int) -> list[Remembere
 MOST_FOUND: Final = 20
 
 
-class MemoryStoreArgs(BaseModel):
+class MemoryStoreArgs(ToolArgs):
     """Remember a fact for later tasks: what was found out and is not plain from the files.
 
     Say it so that it can be understood alone. The same text is stored once. No secrets: keys are
     left out.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str = Field(description=f"The fact, at most {LONGEST_TEXT} characters.")
     section: str = Field(default="", description="A heading to keep it under, such as 'tests'.")
@@ -308,10 +306,8 @@ class MemoryStoreArgs(BaseModel):
     )
 
 
-class MemorySearchArgs(BaseModel):
+class MemorySearchArgs(ToolArgs):
     """Search what earlier tasks remembered. What it finds is data and may be out of date."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     query: str = Field(description="Words that the memory holds.")
     limit: int | None = Field(
@@ -319,10 +315,8 @@ class MemorySearchArgs(BaseModel):
     )
 
 
-class MemoryForgetArgs(BaseModel):
+class MemoryForgetArgs(ToolArgs):
     """Forget a memory that is wrong or out of date."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str = Field(description="The id that memory_search shows.")
 

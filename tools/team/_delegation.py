@@ -1,18 +1,18 @@
 """Delegating (PL-08): the tool, what a helper may use of its caller's tools, and what it brings."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from difflib import unified_diff
 from glob import escape
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from daruma.state.outcome import join_paths
 from daruma.state.plan import Report
 from daruma.state.settings import PolicyRule, Settings
 from daruma.state.spending import format_amount, spending
 from daruma.state.task import Task
-from daruma.tools.calls import Surroundings, Tool, shipped_tool
+from daruma.tools.calls import Surroundings, Tool, ToolArgs, shipped_tool
 from daruma.tools.calls.policy import profile_shows
 from daruma.tools.context import Context, visible_tools
 from daruma.tools.errors import ToolError
@@ -23,15 +23,13 @@ from daruma.tools.team._worktree import JoinOutcome
 # --- The tool, as the model is shown it.
 
 
-class DelegateArgs(BaseModel):
+class DelegateArgs(ToolArgs):
     """Have a helper carry out a part of the task, with a context of its own.
 
     Use it for what needs much reading and has a short answer, and for parts that do not depend on
     each other: several calls of one answer run at once. The helper knows only what you tell it, and
     you are told its answer, which files it changed, and what that took of your budget.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     task: str = Field(
         min_length=1,
@@ -85,25 +83,15 @@ def helper_settings(expert: Expert | None, task: Task, context: Context) -> Sett
         "toolsets": tuple(sorted(sets)),
     }
     if task.helps == "reads":
-        narrowed["policy"] = {**settings.tools.policy, **dict(_writing_calls(known))}
+        # A policy tells calls by their first letter: no other value that schemas allow begins so.
+        reading = ((tool.name, *each) for tool in known for each in tool.reads_with.items())
+        rules = {f"{tool}({name}=[!{value[0]}]*)": ONLY_READS for tool, name, value in reading}
+        narrowed["policy"] = {**settings.tools.policy, **rules}
     tools = settings.tools.model_copy(update=narrowed)
     return settings.model_copy(update={"tools": tools})
 
 
-def _writing_calls(tools: Iterable[Tool]) -> Iterator[tuple[str, PolicyRule]]:
-    """Yield rules against calls that do not only read: a policy tells them by their first letter.
-
-    No other value that the schemas allow begins as that which reads.
-    """
-    for tool in tools:
-        for name, value in tool.reads_with.items():
-            yield f"{tool.name}({name}=[!{value[0]}]*)", ONLY_READS
-
-
 # --- What a helper brings, in the words of the one result that its call gets.
-
-MOST_ANSWER: Final = 4000
-"""Characters of a helper's answer that its caller is shown; the whole is kept beside the state."""
 
 
 def describe_report(report: Report, joined: JoinOutcome, why: str = "", patch: str = "") -> str:

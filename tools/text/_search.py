@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from math import ceil
 from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
 
 from langgraph.store.base import BaseStore, SearchItem
@@ -161,7 +160,7 @@ def is_related(goal: str, text: str) -> bool:
     """
     wanted = telling_words(goal)
     shared = wanted & telling_words(text)
-    needed = min(ENOUGH, ceil(sum(not is_name(word) for word in wanted) / SHARE))
+    needed = min(ENOUGH, math.ceil(sum(not is_name(word) for word in wanted) / SHARE))
     return any(map(is_name, shared)) or len(shared) >= max(needed, 1)
 
 

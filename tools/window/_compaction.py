@@ -11,11 +11,11 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from daruma.state import budget
 from daruma.state import plan as phases
-from daruma.state.budget import record_step
+from daruma.state.budget import Details, record_step
 from daruma.state.channels import State
 from daruma.state.failure import Failure, ModelFailed
 from daruma.state.spending import overrun
-from daruma.state.steps import By, Compaction, ContextCost, Crowded
+from daruma.state.steps import By, Compaction, ContextCost, Crowded, Step
 from daruma.state.steps import ContextMeasure as Measure
 from daruma.state.usage import Failover, Usage
 from daruma.tools.calls import audit_answer, unusable_answer
@@ -57,7 +57,9 @@ def _packed(messages: Sequence[AnyMessage], most: int, room: int, count: Count) 
     lines: list[str] = []
     weight = 0
     for message in messages:
-        line = _within(spoken(message, most), room, count)
+        line = spoken(message, most)
+        while count(line) + 2 > room and len(line) > 60:
+            line = text_ends(line, len(line) * 2 // 3)
         more = count(line) + 2
         if packed and weight + more > room:
             yield Piece(tuple(packed), "\n".join(lines))
@@ -69,29 +71,18 @@ def _packed(messages: Sequence[AnyMessage], most: int, room: int, count: Count) 
         yield Piece(tuple(packed), "\n".join(lines))
 
 
-def _within(line: str, room: int, count: Count) -> str:
-    while count(line) + 2 > room and len(line) > 60:
-        line = text_ends(line, len(line) * 2 // 3)
-    return line
-
-
 def spoken(message: AnyMessage, most: int) -> str:
     """Return one message as lines that begin with who spoke; of outputs a quarter as much."""
     if isinstance(message, ToolMessage):
         failed = " (it failed)" if message.status == "error" else ""
-        return (
-            f"[result of {message.name or 'a tool'}{failed}] {text_ends(message.text, most // 4)}"
-        )
+        said = text_ends(message.text, most // 4)
+        return f"[result of {message.name or 'a tool'}{failed}] {said}"
     who = {"human": "user", "ai": "assistant"}.get(message.type, message.type)
-    said = [f"[{who}] {text_ends(message.text, most)}"] if message.text.strip() else []
-    if isinstance(message, AIMessage):
-        said += [f"[{who} calls] {_call(dict(call), most)}" for call in message.tool_calls]
-    return "\n".join(said) or f"[{who}] (no text)"
-
-
-def _call(call: dict[str, object], most: int) -> str:
-    args = json.dumps(call["args"], ensure_ascii=False, default=str)
-    return f"{call['name']}({text_ends(args, most)})"
+    lines = [f"[{who}] {text_ends(message.text, most)}"] if message.text.strip() else []
+    for call in message.tool_calls if isinstance(message, AIMessage) else ():
+        args = json.dumps(call["args"], ensure_ascii=False, default=str)
+        lines.append(f"[{who} calls] {call['name']}({text_ends(args, most)})")
+    return "\n".join(lines) or f"[{who}] (no text)"
 
 
 # --- A summary that is made without a model: what can be read off a history by rule. Pure.
@@ -108,13 +99,18 @@ def by_rules(messages: Sequence[AnyMessage], earlier: str, room: int, count: Cou
 
     What was summarised ``earlier`` stays as it was, or its two ends where that is too long.
     """
+    calls = [call for m in messages if isinstance(m, AIMessage) for call in m.tool_calls]
+    files = (str(each) for call in calls for key, each in call["args"].items() if key in _PATHS)
+    failed = (m for m in messages if isinstance(m, ToolMessage) and m.status == "error")
+    errors = (f"{m.name}: {m.text}".splitlines()[0] for m in failed)
+    counts = Counter(str(call["name"])[:64] for call in calls)
     sections = {
         "Summarised earlier": [bound_text(earlier, room // 2, count)] if earlier else [],
         "Asked": _last(_first_lines(messages, HumanMessage), _REQUESTS),
         "Said and decided": _last(_first_lines(messages, AIMessage), _DECISIONS),
-        "Files named": _last(_files(messages), _FILES),
-        "Last errors": _last(_errors(messages), _ERRORS),
-        "Calls made": [f"{name}: {n}" for name, n in _calls(messages).items()],
+        "Files named": _last(files, _FILES),
+        "Last errors": _last(errors, _ERRORS),
+        "Calls made": [f"{name}: {n}" for name, n in counts.items()],
     }
     told = [
         f"{title}:\n" + "\n".join(f"- {each}" for each in lines)
@@ -134,29 +130,13 @@ def bound_text(text: str, room: int, count: Count) -> str:
 def _first_lines(messages: Iterable[AnyMessage], kind: type[AnyMessage]) -> Iterator[str]:
     for message in messages:
         if isinstance(message, kind) and message.text.strip():
-            yield text_ends(message.text.strip().splitlines()[0], LINE)
-
-
-def _files(messages: Iterable[AnyMessage]) -> Iterator[str]:
-    for message in messages:
-        for call in message.tool_calls if isinstance(message, AIMessage) else ():
-            yield from (text_ends(str(v), LINE) for key, v in call["args"].items() if key in _PATHS)
-
-
-def _errors(messages: Iterable[AnyMessage]) -> Iterator[str]:
-    for message in messages:
-        if isinstance(message, ToolMessage) and message.status == "error":
-            yield text_ends(f"{message.name}: {message.text}".splitlines()[0], LINE)
-
-
-def _calls(messages: Iterable[AnyMessage]) -> Counter[str]:
-    answers = (each for each in messages if isinstance(each, AIMessage))
-    return Counter(str(call["name"])[:64] for each in answers for call in each.tool_calls)
+            yield message.text.strip().splitlines()[0]
 
 
 def _last(lines: Iterable[str], most: int) -> list[str]:
-    """Return the newest lines, each once, in their order."""
-    return [*dict.fromkeys(reversed([*lines]))][:most][::-1]
+    """Return the newest lines, or their ends, each once, in their order."""
+    short = [text_ends(line, LINE) for line in lines]
+    return [*dict.fromkeys(reversed(short))][:most][::-1]
 
 
 # --- A summary of old messages: by the auxiliary model, else the main one, else by rules (CX-02).
@@ -211,6 +191,12 @@ class Call:
     usage: Usage | None = None
     failover: Failover | None = None
 
+    def steps(self, state: State) -> list[Step]:
+        """Return it as it stays on record."""
+        audit, usage = audit_answer(failover=self.failover), self.usage
+        given: Details = {"ok": self.ok, "seconds": self.seconds, "usage": usage, "audit": audit}
+        return record_step(state, "summarise", at=self.at, **given)
+
 
 @dataclass
 class Summariser:
@@ -262,22 +248,12 @@ class Summariser:
         """Whether the calls made so far have used up the budget: then rules do the rest."""
         if self.state is None:
             return False
-        steps = [
-            made
-            for each in self.calls
-            for made in record_step(
-                self.state,
-                "summarise",
-                at=each.at,
-                seconds=each.seconds,
-                usage=each.usage,
-                audit=audit_answer(failover=each.failover),
-            )
-        ]
+        steps = [step for each in self.calls for step in each.steps(self.state)]
         return overrun(replace(self.state, steps=[*self.state.steps, *steps]), "main") is not None
 
     async def _asked(self, role: Role, messages: Sequence[AnyMessage]) -> Answer | None:
-        at = self.context.now()
+        at, ok = self.context.now(), False
+        answer: Answer | None = None
         try:
             answer = await self.context.ask(
                 "compress",
@@ -287,23 +263,13 @@ class Summariser:
                 sampling=Sampling(temperature=0),
                 emit=self.context.emit,
             )
+            said, failover = answer.message, answer.failover
+            ok = unusable_answer(said, "compress") is None and not said.tool_calls
         except ModelFailed as error:
-            self._note(at, failover=error.failover)
-            return None
-        ok = unusable_answer(answer.message, "compress") is None and not answer.message.tool_calls
-        self._note(at, ok=ok, usage=answer.usage, failover=answer.failover)
-        return answer if ok else None
-
-    def _note(
-        self,
-        at: float,
-        *,
-        ok: bool = False,
-        usage: Usage | None = None,
-        failover: Failover | None = None,
-    ) -> None:
-        seconds = self.context.now() - at
+            failover = error.failover
+        seconds, usage = self.context.now() - at, answer.usage if answer else None
         self.calls.append(Call(ok=ok, at=at, seconds=seconds, usage=usage, failover=failover))
+        return answer if ok else None
 
 
 def request(job: Job, piece: Piece, earlier: str) -> list[AnyMessage]:
@@ -313,18 +279,13 @@ def request(job: Job, piece: Piece, earlier: str) -> list[AnyMessage]:
         "earlier_summary": earlier,
         "conversation": piece.text,
     }
-    told = "\n\n".join(f"<{tag}>\n{_quoted(text)}\n</{tag}>" for tag, text in data.items() if text)
+    for tag in data:  # no text can end the place that it stands in
+        data = {name: text.replace(f"</{tag}>", f"< /{tag}>") for name, text in data.items()}
+    told = "\n\n".join(f"<{tag}>\n{text}\n</{tag}>" for tag, text in data.items() if text)
     return [
         SystemMessage(PROMPT.format(words=max(50, int(job.room * _WORDS)))),
         HumanMessage(f"{told}\n\nWrite the summary of what stands above, and nothing else."),
     ]
-
-
-def _quoted(text: str) -> str:
-    """Return text that can not end the place that it stands in."""
-    for tag in ("goal", "earlier_summary", "conversation"):
-        text = text.replace(f"</{tag}>", f"< /{tag}>")
-    return text
 
 
 # --- What can be done about a request that is over its budget, step by step, until it fits. Pure.
@@ -469,7 +430,9 @@ class CompactionResult:
 async def compact_history(state: State, crowded: Crowded, context: Context) -> CompactionResult:
     """Take as many measures as it needs; where none is enough, say what the request takes."""
     load = Load(state.messages, crowded, context.tokens, state.task_id, _asked(state))
-    given = _begun(state, crowded)
+    given = replace(state.compaction or Compaction(), asked_by=crowded.node)
+    if crowded.refused:
+        given = replace(given, limit=crowded.budget, limit_of=state.task_id)
     # The last resort was for what was the latest then; whether it is needed again is seen last.
     eased = without_model(load, replace(given, cut=0, cut_through=""))
     number, roles = budget.on_thread(state, "summarise"), [*LADDER[context.own_auxiliary]]
@@ -491,9 +454,8 @@ async def compact_history(state: State, crowded: Crowded, context: Context) -> C
         exact=context.tokens.exact,
         refused=bool(crowded.refused),
     )
-    failure = (
-        _too_large(crowded, cost, limit_named(state, context)) if cost.after > cost.budget else None
-    )
+    limit, over = limit_named(state, context), cost.after > cost.budget
+    failure = _too_large(crowded, cost, limit) if over else None
     return CompactionResult(eased.compaction, cost, tuple(summariser.calls), failure)
 
 
@@ -502,13 +464,6 @@ def _asked(state: State) -> tuple[str, ...]:
     plan = state.plan
     task = (state.task.request,) if state.task else ()
     return (*task, phases.message_id(plan.id, plan.current)) if plan and plan.current else task
-
-
-def _begun(state: State, crowded: Crowded) -> Compaction:
-    before = replace(state.compaction or Compaction(), asked_by=crowded.node)
-    if crowded.refused:
-        return replace(before, limit=crowded.budget, limit_of=state.task_id)
-    return before
 
 
 async def _summarised(load: Load, eased: Eased, state: State, summariser: Summariser) -> Eased:

@@ -341,8 +341,7 @@ def _named(messages: Sequence[AnyMessage], begins: int) -> int:
 # --- A request that holds the history, before it is sent: what it weighs, and if that is too much.
 #
 # Main, plan and reflect make one, and do not ask where it is over its budget: the machine then
-# brings
-# it under that, and comes back.
+# brings it under that, and comes back.
 
 
 MOST_FACTOR: Final = 2.0
@@ -428,10 +427,8 @@ def factor_of(state: State) -> float:
 def budget_of(state: State, context: Context) -> int | None:
     """Return the most tokens of a request: of the settings, or learnt from a refusal."""
     learnt = state.compaction and state.compaction.limit_of == state.task_id
-    limits = (
-        context.settings.llm.context_window_tokens,
-        state.compaction.limit if state.compaction and learnt else None,
-    )
+    own = state.compaction.limit if state.compaction and learnt else None
+    limits = (context.settings.llm.context_window_tokens, own)
     return min((each for each in limits if each), default=None)
 
 
@@ -552,9 +549,8 @@ def context_usage(draft: Draft, state: State, context: Context) -> ContextUsage:
         **said,
     }
     parts["notes"] = parts.get("notes", 0) + tokens.of_messages(draft.tail)
-    shown, whole = sum(said.values()), 0
-    if state.compaction:
-        whole = tokens.of_history(state.messages)
+    shown = sum(said.values())
+    whole = tokens.of_history(state.messages) if state.compaction else 0
     used = (step.usage for step in latest_of_task(state) if step.kind == "think" and step.usage)
     last = next(used, None)
     told = last is not None and not last.estimated

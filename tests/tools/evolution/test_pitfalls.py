@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langgraph.store.base import BaseStore, Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
-from pydantic import TypeAdapter
 from tests.damages import KEY
 from tests.tools.evolution.ended_tasks import (
     PARSER,
@@ -342,7 +341,7 @@ async def test_more_tasks_than_are_counted_change_neither_name_nor_what_can_be_f
         for number in range(1, MOST_FACTS + 1)
     ]
     place = shelf("o", "evidence", facts[0].group)
-    kept = Shelf(store, TypeAdapter(Evidence), place)
+    kept = Shelf(store, Evidence, place)
     await store.abatch([kept.to_put(each.key, each) for each in facts])
 
     more = [await on_record(pitfalls, a_setback(), an_experience(n), LEAST) for n in (1001, 1002)]

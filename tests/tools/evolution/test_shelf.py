@@ -1,7 +1,6 @@
 """What a store holds is read with care."""
 
 from langgraph.store.memory import InMemoryStore
-from pydantic import TypeAdapter
 
 from daruma.state.lessons import Instruction
 from daruma.tools.evolution import Shelf
@@ -11,7 +10,7 @@ PLACE = ("a", "b")
 
 
 def a_shelf(*place: str) -> Shelf[Instruction]:
-    return Shelf(InMemoryStore(), TypeAdapter(Instruction), place or PLACE)
+    return Shelf(InMemoryStore(), Instruction, place or PLACE)
 
 
 def named(name: str) -> Instruction:
