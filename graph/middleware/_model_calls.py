@@ -218,7 +218,9 @@ class Failover(AroundModelCalls):
             node="model",
             call=0,
             role="main",
-            chain=tuple(_name_of(each) for each in models),
+            chain=tuple(
+                str(getattr(each, "model_name", None) or type(each).__name__) for each in models
+            ),
             request=Request(request.messages),
             limits=self._limits,
             emit=partial(send_event, request),
@@ -253,7 +255,3 @@ class Failover(AroundModelCalls):
         if message is None or (record := this.failover(used=this.model)) is None:
             return response
         return ModelResponse(result=[with_failover(message, record)])
-
-
-def _name_of(model: BaseChatModel) -> str:
-    return str(getattr(model, "model_name", None) or type(model).__name__)

@@ -469,16 +469,13 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
                 await cursor.execute(BEFORE, damage.where.before)
                 earlier = [row["checkpoint_id"] for row in await cursor.fetchall()]
             for each in earlier:
-                try:
-                    await self._read_whole(config_of(damage.where.thread, "", each))
+                config = config_of(damage.where.thread, "", each)
+                try:  # to read it whole, with the histories of all channels that may have one
+                    if found := await self._get(config):
+                        kept = found.checkpoint
+                        channels = replayed(kept["channel_versions"], kept["channel_values"])
+                        await self._history(config, channels)
                 except DamagedState:
                     continue
                 raise damage.advising(each) from damage
             raise damage.advising(None) from damage
-
-    async def _read_whole(self, config: RunnableConfig) -> None:
-        """Read a checkpoint with the histories of all channels that may have one."""
-        if found := await self._get(config):
-            checkpoint = found.checkpoint
-            channels = replayed(checkpoint["channel_versions"], checkpoint["channel_values"])
-            await self._history(config, channels)

@@ -97,14 +97,10 @@ def _begun(pid: int) -> ProcessLife:
 def _sweep(folder: Path) -> None:
     for file in folder.iterdir():
         with suppress(OSError):
-            if time.time() - file.stat().st_mtime > _OLD and _is_free(file):
+            if time.time() - file.stat().st_mtime > _OLD:
+                with file.open("rb") as opened:  # raises where it is locked
+                    fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 file.unlink()
-
-
-def _is_free(file: Path) -> bool:
-    with file.open("rb") as opened:
-        fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    return True
 
 
 @cache

@@ -241,7 +241,8 @@ async def thin(saver: CheckpointSaver, thread_id: str) -> None:
     staying = [
         await whole(saver, thread_id, each["ns"], each["id"])
         for each in found
-        if _stays(each, newest)
+        # The namespaces of the thread itself, and of calls that its newest checkpoint has made.
+        if ":" not in each["ns"] or not each["root_saved"] or each["root"] == newest
     ]
 
     async def thinned(connection: Connection) -> None:
@@ -256,11 +257,6 @@ async def thin(saver: CheckpointSaver, thread_id: str) -> None:
         await connection.execute(_UNUSED_BLOBS, named)
 
     await saver.transact(thinned)
-
-
-def _stays(head: Mapping[str, Any], newest: str | None) -> bool:
-    """Whether a namespace is the thread's own, or of a call that its newest checkpoint has made."""
-    return ":" not in head["ns"] or not head["root_saved"] or head["root"] == newest
 
 
 # --- Taking runs back: their checkpoints go, and the thread stands where it stood before them.
@@ -356,27 +352,21 @@ async def remove_runs(saver: CheckpointSaver, thread_id: str, run_ids: Sequence[
 
     rows = [_Row(**row) for row in await saver.transact(look)]
     for ns in sorted({row.ns for row in rows if row.gone}):
-        chain = _Chain([row for row in rows if row.ns == ns])
-        staying = [await whole(saver, thread_id, ns, row.id) for row in chain.orphans()]
-        asked = await asked_at(saver, thread_id, ns, [*chain.gone, *chain.ends()])
-        await saver.transact(_Removal(saver, thread_id, ns, chain, staying, asked))
+        await _remove(saver, thread_id, ns, _Chain([row for row in rows if row.ns == ns]))
 
 
-@dataclass(frozen=True)
-class _Removal:
-    saver: CheckpointSaver
-    thread_id: str
-    ns: str
-    chain: _Chain
-    staying: Sequence[Whole]
-    asked: Collection[str]
+async def _remove(saver: CheckpointSaver, thread_id: str, ns: str, chain: _Chain) -> None:
+    staying = [await whole(saver, thread_id, ns, row.id) for row in chain.orphans()]
+    asked = await asked_at(saver, thread_id, ns, [*chain.gone, *chain.ends()])
+    named = {"thread": thread_id, "ns": ns, "gone": chain.gone}
 
-    async def __call__(self, connection: Connection) -> None:
-        for each, row in zip(self.staying, self.chain.orphans(), strict=True):
-            await each.put(self.saver, connection, self.chain.before(row))
-        named = {"thread": self.thread_id, "ns": self.ns, "gone": self.chain.gone}
-        await connection.execute(_REPLIES, {**named, "asked": list(self.asked)})
-        for id_ in self.chain.ends():
+    async def remove(connection: Connection) -> None:
+        for each, row in zip(staying, chain.orphans(), strict=True):
+            await each.put(saver, connection, chain.before(row))
+        await connection.execute(_REPLIES, {**named, "asked": list(asked)})
+        for id_ in chain.ends():
             await connection.execute(_UNWRITTEN, {**named, "id": id_, "asking": INTERRUPT})
         for statement in (_WRITES, _EFFECTS, _CHECKPOINTS, _UNUSED_BLOBS):
             await connection.execute(statement, named)
+
+    await saver.transact(remove)

@@ -20,7 +20,6 @@ from daruma.graph.storage._database import OUTAGE_VARIABLE, Database, Patience, 
 from daruma.graph.storage._journal import OpenQuestion, read_inbox
 from daruma.graph.storage._pool import (
     MOST_CONNECTIONS,
-    Connection,
     Pool,
     connected,
     display_url,
@@ -105,9 +104,19 @@ async def sealing_of(pool: Pool, given: str | bytes | None) -> Sealing:
                 raise KeyRefused("this database is sealed: set DARUMA_POSTGRES_KEY to its key")
             return Checked()
         if row:
-            _prove(sealed, row["kind"], row["proof"])
+            try:
+                sealed.open((row["kind"], row["proof"]), _PLACE)
+            except DamagedState:
+                raise KeyRefused(
+                    "this database is sealed with another key: set DARUMA_POSTGRES_KEY to its own"
+                ) from None
+        elif (await connection.execute(_USED)).rowcount:
+            raise KeyRefused(
+                "this database holds threads in clear: go on without DARUMA_POSTGRES_KEY, or take "
+                "a new database for what is to be sealed"
+            )
         else:
-            await _begin(connection, sealed)
+            await connection.execute(_NOTE, sealed.seal(("proof", b""), _PLACE))
     return sealed
 
 
@@ -116,24 +125,6 @@ def _sealed(given: str | bytes) -> Sealed:
     if not find_spec("cryptography"):
         raise KeyRefused('sealing state needs a package: pip install "daruma-agent[encryption]"')
     return Sealed(key)
-
-
-def _prove(sealed: Sealed, kind: str, proof: bytes) -> None:
-    try:
-        sealed.open((kind, proof), _PLACE)
-    except DamagedState:
-        raise KeyRefused(
-            "this database is sealed with another key: set DARUMA_POSTGRES_KEY to its own"
-        ) from None
-
-
-async def _begin(connection: Connection, sealed: Sealed) -> None:
-    if (await connection.execute(_USED)).rowcount:
-        raise KeyRefused(
-            "this database holds threads in clear: go on without DARUMA_POSTGRES_KEY, or take a "
-            "new database for what is to be sealed"
-        )
-    await connection.execute(_NOTE, sealed.seal(("proof", b""), _PLACE))
 
 
 # --- The one door to storage: the Postgres given, the environment's, or the embedded one.
@@ -266,11 +257,9 @@ class Postgres:
             connection.cursor() as cursor,
         ):
             await cursor.execute(_THREADS, [limit])
-            return [_thread_row(**row) for row in await cursor.fetchall()]
-
-
-def _thread_row(thread_id: str, checkpoint_id: str, checkpoints: int, ts: str | None) -> ThreadRow:
-    return ThreadRow(thread_id, checkpoint_id, written_at(checkpoint_id, ts), checkpoints)
+            rows = await cursor.fetchall()
+        times = [written_at(row["checkpoint_id"], row.pop("ts")) for row in rows]
+        return [ThreadRow(**row, updated_at=at) for row, at in zip(rows, times, strict=True)]
 
 
 class NotOpened(DarumaError, AttributeError, TypeError):

@@ -254,15 +254,14 @@ class PendingWrites:
     def _begin(self) -> None:
         """Store what is there, after what is being stored."""
         before, rows = self._storing, self._taken()
-        self._storing = asyncio.create_task(self._store_after(before, rows), name=STORING_APART)
-        self._storing.add_done_callback(_heard)
 
-    async def _store_after(
-        self, before: "asyncio.Task[None] | None", rows: Sequence[WriteRow]
-    ) -> None:
-        if before:
-            await before
-        await self._store(rows)
+        async def store() -> None:
+            if before:
+                await before
+            await self._store(rows)
+
+        self._storing = asyncio.create_task(store(), name=STORING_APART)
+        self._storing.add_done_callback(_heard)
 
     async def _stored_apart(self) -> None:
         while self._storing and not self._storing.done():

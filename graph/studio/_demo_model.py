@@ -114,7 +114,8 @@ def shown(given: Mapping[str, Any]) -> dict[str, Any]:
         raise RequestRefused(f"workspace {str(own)!r}: {HINT}")
     workspace = own or str(prepare(scenario_named(EXAMPLE)))
     messages = [HumanMessage(GOAL)]
-    return {"mode": "plan_exec", **_set(given), "messages": messages, "workspace": workspace}
+    kept = {key: value for key, value in given.items() if value is not None}
+    return {"mode": "plan_exec", **kept, "messages": messages, "workspace": workspace}
 
 
 async def ashown(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,7 +129,3 @@ def _is_the_goal(messages: Any) -> bool:
     except (ValueError, NotImplementedError, TypeError):
         return False
     return bool(said) and said[-1].text.strip().rstrip(".!").casefold() == GOAL.casefold()
-
-
-def _set(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in given.items() if value is not None}

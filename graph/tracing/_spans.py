@@ -22,7 +22,7 @@ from opentelemetry.metrics import Histogram
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from daruma.graph.errors import ExitRun
-from daruma.graph.models import FailedAttempt, Fault, Pursuit, fault_of
+from daruma.graph.models import Pursuit, fault_of
 from daruma.graph.tracing._callbacks import RUN_KEY
 from daruma.state.channels import Update
 from daruma.state.messages import END_REASON_KEYS
@@ -115,7 +115,8 @@ def _parts(message: BaseMessage) -> list[dict[str, Any]]:
 
 # --- What is counted of requests to models: how long they took, and their tokens.
 
-_SCOPE: Final = "daruma"
+SCOPE: Final = "daruma"
+"""The instrumentation's name; all spans and metrics are under it."""
 
 
 def counted(asked: dict[str, Any], seconds: float, answer: AIMessage | None, error: str) -> None:
@@ -129,7 +130,7 @@ def counted(asked: dict[str, Any], seconds: float, answer: AIMessage | None, err
 
 @cache
 def _instruments(provider: metrics.MeterProvider) -> tuple[Histogram, Histogram]:
-    meter = provider.get_meter(_SCOPE)
+    meter = provider.get_meter(SCOPE)
     return (
         meter.create_histogram(
             "gen_ai.client.operation.duration", "s", "How long a request to a model took."
@@ -197,7 +198,7 @@ def _span(this: Pursuit, asked: dict[str, Any]) -> Iterator[Span]:
     if not around.is_recording():
         yield around
         return
-    span = trace.get_tracer(_SCOPE).start_span(
+    span = trace.get_tracer(SCOPE).start_span(
         f"chat {asked['gen_ai.request.model']}",
         kind=SpanKind.CLIENT,
         attributes={**asked, **_details(this)},
@@ -229,30 +230,21 @@ def _details(this: Pursuit) -> dict[str, Any]:
         "gen_ai.request.temperature": options.get("temperature"),
         "gen_ai.request.max_tokens": options.get("max_tokens"),
         "daruma.failover.attempt": this.requests + 1,
-        **(_failover(this, this.tried[-1]) if this.tried else {}),
     }
+    if this.tried:
+        last = this.tried[-1]
+        fault = last.fault  # named without its words: they may quote the request
+        told |= {
+            "daruma.failover.from": this.chain[last.place],
+            "daruma.failover.to": this.model,
+            "daruma.failover.why": str(fault.status) if fault.status else fault.cause or fault.code,
+        }
     if captures():
         told["gen_ai.input.messages"] = content_of(this.request.messages)
     return {key: value for key, value in told.items() if value is not None}
 
 
-def _failover(this: Pursuit, last: FailedAttempt) -> dict[str, Any]:
-    return {
-        "daruma.failover.from": this.chain[last.place],
-        "daruma.failover.to": this.model,
-        "daruma.failover.why": _why(last.fault),
-    }
-
-
-def _why(fault: Fault) -> str:
-    """Name the fault without its words: they may quote the request."""
-    return str(fault.status) if fault.status else fault.cause or fault.code
-
-
 # --- The span of a run: from its first step to its end, an interrupt, or whatever stops it.
-
-SCOPE: Final = "daruma"
-"""The instrumentation's name; all spans and metrics are under it."""
 
 TRACEPARENT: Final = "daruma_traceparent"
 """Key of a checkpoint's metadata: the span of the run that wrote it, as W3C writes it."""
