@@ -271,7 +271,10 @@ def place_of(
     for workspace in dict.fromkeys([*own, *(at.workspace for at in reversed(state.savepoints))]):
         if to in _kept(workspace, thread):
             return Place(thread, workspace, to)
-    raise UndoRefused(_unknown(to, state.savepoints))
+    near = get_close_matches(to, [each.id for each in state.savepoints], n=1)
+    meant = f"did you mean {near[0]!r}? " if near else ""
+    missing = f"no savepoint or snapshot {to!r} is on this machine"
+    raise UndoRefused(f"{missing}; {meant}{_there_are(state.savepoints)}")
 
 
 def restore_failed_files(past: StateSnapshot, thread: str) -> Restored | None:
@@ -352,13 +355,6 @@ def _kept(workspace: str, thread: str) -> frozenset[str]:
     if not store_of(Path(workspace)).exists():
         return frozenset()  # looking for it would make it
     return frozenset(each.id for each in snapshots_of(workspace, thread).kept())
-
-
-def _unknown(to: str, savepoints: Sequence[Savepoint]) -> str:
-    near = get_close_matches(to, [each.id for each in savepoints], n=1)
-    meant = f"did you mean {near[0]!r}? " if near else ""
-    missing = f"no savepoint or snapshot {to!r} is on this machine"
-    return f"{missing}; {meant}{_there_are(savepoints)}"
 
 
 def _there_are(savepoints: Sequence[Savepoint]) -> str:

@@ -294,17 +294,9 @@ def _edges() -> Iterator[str]:
         for outcome, target in outcomes.items():
             by_target.setdefault(target, []).append(outcome)
         for target, labels in by_target.items():
-            yield f"    {name} {_arrow(target)}|{', '.join(labels)}| {_end(target)}"
-
-
-def _arrow(target: Target) -> str:
-    return "==>" if isinstance(target, Each) else "-->"
-
-
-def _end(target: Target) -> str:
-    if isinstance(target, Each):
-        return target.node
-    return '__end__(["end"])' if target == END else target
+            arrow = "==>" if isinstance(target, Each) else "-->"
+            end = '__end__(["end"])' if target == END else node_of(target)
+            yield f"    {name} {arrow}|{', '.join(labels)}| {end}"
 
 
 def _bugs() -> Iterator[str]:

@@ -261,7 +261,8 @@ class PendingWrites:
             await self._store(rows)
 
         self._storing = asyncio.create_task(store(), name=STORING_APART)
-        self._storing.add_done_callback(_heard)
+        # What went wrong is noted: it is raised to the run, unless that was abandoned.
+        self._storing.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
     async def _stored_apart(self) -> None:
         while self._storing and not self._storing.done():
@@ -278,9 +279,3 @@ class PendingWrites:
             self._due = None
         taken, self._rows = self._rows, []
         return taken
-
-
-def _heard(ended: asyncio.Task[None]) -> None:
-    """Take note of what went wrong: it is raised to the run, unless that was abandoned."""
-    if not ended.cancelled():
-        ended.exception()
