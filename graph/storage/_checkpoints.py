@@ -199,10 +199,6 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         """Carry out an operation on the loop that the connections live on, from any loop."""
         return await on(self.loop, self._fenced(operation))
 
-    def home_waiting(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do the same, from a thread that can wait."""
-        return run(self._fenced(operation), loop=self.loop)
-
     async def _fenced(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if self._pending:
             await self._pending.settled()
@@ -365,7 +361,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         return await self.home(lambda: self._advising(lambda: self._get(config)))
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return self.home_waiting(lambda: self._advising(lambda: self._get(config)))
+        return run(self.aget_tuple(config), loop=self.loop)
 
     async def _get(self, config: RunnableConfig) -> CheckpointTuple | None:
         thread, namespace, named = _place_of(config)
@@ -382,12 +378,16 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
     async def alist(
         self, config: RunnableConfig | None, **search: Any
     ) -> AsyncIterator[CheckpointTuple]:
-        listing = lambda: self._advising(lambda: self._listed(config, **search))  # noqa: E731
-        for found in await self.home(listing):
+        for found in await self._at_once(config, **search):
             yield found
 
     def list(self, config: RunnableConfig | None, **search: Any) -> Iterator[CheckpointTuple]:
-        yield from self.home_waiting(lambda: self._advising(lambda: self._listed(config, **search)))
+        yield from run(self._at_once(config, **search), loop=self.loop)
+
+    async def _at_once(
+        self, config: RunnableConfig | None, **search: Any
+    ) -> Sequence[CheckpointTuple]:
+        return await self.home(lambda: self._advising(lambda: self._listed(config, **search)))
 
     async def _listed(
         self,
@@ -438,7 +438,8 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        return self.home_waiting(lambda: self._advising(lambda: self._history(config, channels)))
+        history = self.aget_delta_channel_history(config=config, channels=channels)
+        return run(history, loop=self.loop)
 
     async def _history(
         self, config: RunnableConfig, channels: Sequence[str]

@@ -115,17 +115,12 @@ async def _rid_of_lost_ones(pool: Pool, error: Exception) -> None:
     if leaves_connections_dead(error):
         await pool.drain()
     elif not isinstance(error, PoolTimeout):
+        task = asyncio.current_task()
+        before = task.cancelling() if task else 0
         with answers_within(_GLANCE_SECONDS):
-            await _checked(pool)
-
-
-async def _checked(pool: Pool) -> None:
-    """Check the idle connections; the pool takes a cancellation for one that is lost."""
-    task = asyncio.current_task()
-    before = task.cancelling() if task else 0
-    await pool.check()
-    if task and task.cancelling() > before:
-        raise asyncio.CancelledError
+            await pool.check()
+        if task and task.cancelling() > before:  # the pool takes that for a lost connection
+            raise asyncio.CancelledError
 
 
 class _Trying:

@@ -238,10 +238,11 @@ class PostgresReplies:
         # In one order, so that two who answer the same questions can not wait for each other.
         # Which acceptance it was is kept: one whose acknowledgement was lost is made again.
         own = uuid4().hex
-        rows = [
-            [thread_id, id_, *self._sealed(thread_id, id_, replies[id_]), own]
-            for id_ in sorted(replies)
-        ]
+        rows = []
+        for id_ in sorted(replies):
+            reply = self._serde.dumps_typed(replies[id_])
+            sealed = self._sealing.seal(reply, (thread_id, "reply", id_))
+            rows.append([thread_id, id_, *sealed, own])
 
         async def accept(connection: Connection) -> bool:
             async with connection.transaction() as together:
@@ -262,9 +263,6 @@ class PostgresReplies:
     async def has_decisions(self, thread_id: str) -> bool:
         rows = await self._database.statement(_ALL, [thread_id])
         return any(decides(self._opened(thread_id, row)) for row in rows)
-
-    def _sealed(self, thread_id: str, id_: str, reply: Any) -> tuple[str, bytes]:
-        return self._sealing.seal(self._serde.dumps_typed(reply), (thread_id, "reply", id_))
 
     def _opened(self, thread_id: str, row: DictRow) -> Any:
         """Read a reply. Raises :class:`~daruma.state.errors.DamagedState`."""

@@ -13,13 +13,7 @@ from psycopg.types.json import Jsonb
 
 from daruma.graph.storage._checkpoints import CheckpointSaver
 from daruma.graph.storage._pool import Connection
-from daruma.graph.storage._rows import (
-    blob_row,
-    checked,
-    config_of,
-    damage_at,
-    marked,
-)
+from daruma.graph.storage._rows import blob_row, checked, config_of, damage_at, marked
 from daruma.graph.storage._sealing import Sealing
 from daruma.state.errors import DamagedState, DarumaError
 from daruma.state.serializer import DeltaSnapshot
@@ -84,20 +78,14 @@ AND EXISTS (
     AND going.checkpoint_id = passed.checkpoint_id
 )
 """
+"""What came of calls made from checkpoints that are about to go. What is in doubt stays.
+
+So does a call whose checkpoint a crash lost: it can be made once more.
+"""
 _ASKING: Final = """
 SELECT DISTINCT checkpoint_id AS id FROM daruma_writes
 WHERE thread_id = %s AND checkpoint_ns = %s AND %s = ANY(channels) AND checkpoint_id = ANY(%s)
 """
-
-
-async def forget_passed_calls(
-    connection: Connection, thread_id: str, staying: Collection[str]
-) -> None:
-    """Delete what came of calls made from checkpoints that are about to go.
-
-    What is in doubt stays; so does a call whose checkpoint a crash lost: it can be made once more.
-    """
-    await connection.execute(_PASSED, [thread_id, list(staying)])
 
 
 async def asked_at(
@@ -250,7 +238,7 @@ async def thin(saver: CheckpointSaver, thread_id: str) -> None:
             await each.put(saver, connection, None)
         kept = [each.config["configurable"] for each in staying]
         ids = [each["checkpoint_id"] for each in kept]
-        await forget_passed_calls(connection, thread_id, ids)
+        await connection.execute(_PASSED, [thread_id, ids])
         named = {"thread": thread_id, "ns": [each["checkpoint_ns"] for each in kept], "ids": ids}
         for table in ("daruma_writes", "daruma_checkpoints"):
             await connection.execute(sql.SQL(_THIN).format(sql.Identifier(table)), named)

@@ -175,11 +175,13 @@ class Postgres:
 
     def threads(self, limit: int = 50) -> list[ThreadRow]:
         """Return the threads, the one written last first."""
-        return self.checkpointer.home_waiting(lambda: self._threads(limit))
+        return run(self.athreads(limit), loop=self.checkpointer.loop)
 
     async def athreads(self, limit: int = 50) -> list[ThreadRow]:
         """Return the threads, the one written last first, on any event loop."""
-        return await self.checkpointer.home(lambda: self._threads(limit))
+        rows = await self.checkpointer.database.statement(_THREADS, [limit])
+        times = [written_at(row["checkpoint_id"], row.pop("ts")) for row in rows]
+        return [ThreadRow(**row, updated_at=at) for row, at in zip(rows, times, strict=True)]
 
     def inbox(self, *, kind: str | None = None, older_than: float = 0.0) -> list[OpenQuestion]:
         """Return what waits for a person, over all threads, what has waited longest first.
@@ -250,16 +252,6 @@ class Postgres:
         found = await old_threads(saver, wanted)
         found = [each for each in found if only is None or each.thread_id in only]
         return await prune(saver, found, wanted=wanted, keep_history=keep_history, full=full)
-
-    async def _threads(self, limit: int) -> list[ThreadRow]:
-        async with (
-            self.pool.connection() as connection,
-            connection.cursor() as cursor,
-        ):
-            await cursor.execute(_THREADS, [limit])
-            rows = await cursor.fetchall()
-        times = [written_at(row["checkpoint_id"], row.pop("ts")) for row in rows]
-        return [ThreadRow(**row, updated_at=at) for row, at in zip(rows, times, strict=True)]
 
 
 class NotOpened(DarumaError, AttributeError, TypeError):

@@ -74,16 +74,11 @@ def _copy(table: str, row: Row, target: str, sealing: Sealing) -> dict[str, Any]
     own = _SEALED.get(table)
     if table == "daruma_checkpoints":
         return copy | _noted(row, target, sealing)
-    return copy | (_values(own, row, target, sealing) if own else {})
-
-
-def _values(own: _Sealed, row: Row, target: str, sealing: Sealing) -> dict[str, Any]:
-    if row[own.payload] is None:
-        return {}
-    place = own.place(row)
-    value = sealing.open((row[own.kind], row[own.payload]), (row["thread_id"], *place))
-    kind, payload = sealing.seal(value, (target, *place))
-    return {own.kind: kind, own.payload: payload}
+    if own and row[own.payload] is not None:
+        place = own.place(row)
+        value = sealing.open((row[own.kind], row[own.payload]), (row["thread_id"], *place))
+        copy[own.kind], copy[own.payload] = sealing.seal(value, (target, *place))
+    return copy
 
 
 def _noted(row: Row, target: str, sealing: Sealing) -> dict[str, Any]:

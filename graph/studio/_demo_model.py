@@ -4,6 +4,7 @@ What it edits and runs is real: a copy of the example's repository, in a tempora
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,23 +74,13 @@ class ShownModel(AnsweringModel):
         metadata: Mapping[str, Any],
         tools: Sequence[Mapping[str, Any]],
     ) -> AIMessage:
-        if (place := _place(messages, metadata, tools)) is None:
-            return AIMessage(HINT)
-        try:
-            return self._script.answer(messages, metadata=place, tools=tools)
-        except ScriptError:
-            return AIMessage(HINT)
-
-
-def _place(
-    messages: Sequence[BaseMessage], metadata: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]
-) -> dict[str, Any] | None:
-    """Return where the script stands; None for a task of another model's, or a chat."""
-    role = metadata.get(ROLE_KEY, "main")
-    asked = any(message.text == GOAL for message in messages)
-    if not asked or (role == "main" and not tools):
-        return None
-    return {**metadata, CALL_KEY: _answers(messages) if role == "main" else 0}
+        is_main = metadata.get(ROLE_KEY, "main") == "main"
+        asked = any(message.text == GOAL for message in messages)
+        if asked and (tools or not is_main):  # else it is a task of another model's, or a chat
+            place = {**metadata, CALL_KEY: _answers(messages) if is_main else 0}
+            with suppress(ScriptError):
+                return self._script.answer(messages, metadata=place, tools=tools)
+        return AIMessage(HINT)
 
 
 def _answers(messages: Sequence[BaseMessage]) -> int:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal, Self
@@ -284,11 +284,6 @@ class Told(DarumaError, ValueError):
     """
 
 
-def as_told(error: DarumaError) -> Told:
-    """Return an error in the form whose text reaches the client."""
-    return Told(f"{type(error).__name__}: {error}")
-
-
 # --- A run's settings: what the client gave, over those of the folder that the server is in.
 
 
@@ -345,23 +340,14 @@ CUT: Final = (
 )
 
 
-def is_superseded(snapshot: StateSnapshot) -> bool:
-    """Whether a thread has work that nobody is asked about, which a request would put aside."""
-    return bool(snapshot.tasks) and not open_questions(snapshot) and not snapshot.interrupts
-
-
 def what_stays(snapshot: StateSnapshot) -> dict[str, Any]:
     """Return what is written when work is put aside: each call gets its result, or is told cut."""
-    done = [*_results(snapshot)]
+    ran = (each.result for each in snapshot.tasks if each.name in ("tool", "look"))
+    written = (each.get("messages", ()) for each in ran if isinstance(each, Mapping))
+    done: list[AnyMessage] = [message for messages in written for message in messages]
     history = [*snapshot.values.get("messages", ()), *done]
     cut = [each.model_copy(update={"content": CUT}) for each in results_for_unanswered(history)]
     return {"messages": [*done, *cut], "calls": ()}
-
-
-def _results(snapshot: StateSnapshot) -> Iterable[AnyMessage]:
-    for task in snapshot.tasks:
-        if task.name in ("tool", "look") and isinstance(task.result, Mapping):
-            yield from task.result.get("messages", ())
 
 
 # --- The compiled graph as the development server runs it.
@@ -406,7 +392,7 @@ class StudioMachine(Machine):
                 async for part in parts:
                     yield part
         except DarumaError as error:
-            raise as_told(error) from error
+            raise Told(f"{type(error).__name__}: {error}") from error
 
     async def _put_aside(self, config: RunnableConfig | None) -> None:
         """End what a thread was at, where a request comes in its place."""
@@ -414,7 +400,7 @@ class StudioMachine(Machine):
             return
         thread = RunnableConfig(configurable={"thread_id": self._thread_id(config)})
         snapshot = await self.aget_state(thread)
-        if is_superseded(snapshot):
+        if snapshot.tasks and not open_questions(snapshot) and not snapshot.interrupts:
             # Outside of the run: LangGraph goes on from a checkpoint of the same run, unasked.
             ending = self.aupdate_state(thread, what_stays(snapshot), as_node="finish")
             await asyncio.create_task(ending, context=Context())

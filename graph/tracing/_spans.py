@@ -70,16 +70,14 @@ def ended_with(span: Span, error: BaseException | None, kind: str = "") -> None:
         span.set_attribute("daruma.cancelled", True)  # noqa: FBT003
     elif error is not None and not isinstance(error, GraphBubbleUp):
         failed(span, kind or type(error).__name__, str(error))
-        span.add_event("exception", _told(error))
-
-
-def _told(error: BaseException) -> dict[str, str]:
-    """Tell of an exception: its words only where content is captured, since they may quote it."""
-    told = {
-        "exception.type": f"{type(error).__module__}.{type(error).__qualname__}",
-        "exception.stacktrace": shown("".join(traceback.format_tb(error.__traceback__))[-8192:]),
-    }
-    return {**told, "exception.message": shown(str(error))} if captures() else told
+        trace_ = "".join(traceback.format_tb(error.__traceback__))[-MOST:]
+        told = {
+            "exception.type": f"{type(error).__module__}.{type(error).__qualname__}",
+            "exception.stacktrace": shown(trace_),
+        }
+        if captures():  # else its words are not told: they may quote the content
+            told["exception.message"] = shown(str(error))
+        span.add_event("exception", told)
 
 
 # --- Messages as the conventions for generative AI write them into a span: JSON, without keys.

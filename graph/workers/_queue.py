@@ -34,19 +34,16 @@ LOG: Final = logging.getLogger("daruma.worker")
 
 async def make_queue(database: Database) -> None:
     """Make the tables, one process after the other; in the schema that the connections work in."""
-    if not await database.transact(_is_made):
-        await database.transact(_make)
 
+    async def make(connection: Connection) -> None:
+        await connection.execute("SELECT pg_advisory_xact_lock(hashtext('daruma.queue'))")
+        row = await (await connection.execute(IS_THERE)).fetchone()
+        if not (row and row["there"]):
+            await connection.execute(SchemaManager.get_schema())
 
-async def _is_made(connection: Connection) -> bool:
-    row = await (await connection.execute(IS_THERE)).fetchone()
-    return bool(row and row["there"])
-
-
-async def _make(connection: Connection) -> None:
-    await connection.execute("SELECT pg_advisory_xact_lock(hashtext('daruma.queue'))")
-    if not await _is_made(connection):
-        await connection.execute(SchemaManager.get_schema())
+    (found,) = await database.statement(IS_THERE, {})
+    if not found["there"]:
+        await database.transact(make)
 
 
 # --- Putting jobs into the queue: of one thread they run one after the other, in their order.
