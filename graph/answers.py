@@ -7,13 +7,7 @@ from uuid import uuid4
 
 from langgraph.types import Command, StateSnapshot
 
-from daruma.graph.requests import (
-    NoSuchThread,
-    NotNow,
-    RequestRefused,
-    open_questions,
-    thread_id_of,
-)
+from daruma.graph.requests import NoSuchThread, NotNow, RequestRefused, open_questions, thread_id_of
 from daruma.graph.standing import is_worked_on
 from daruma.graph.storage import replies_of, steering_of
 from daruma.state.interrupts import AnsweredAlready

@@ -404,18 +404,17 @@ def refuse_unkept_metadata(config: RunnableConfig) -> None:
     """
     told = ensure_config(config)  # also what the graph is called within
     for where in ("metadata", "configurable"):
-        _check(where, told.get(where) or {})
-
-
-def _check(where: str, given: Any) -> None:
-    for name, value in given.items():
-        if not isinstance(name, str):
-            raise RequestRefused(f"{where}[{name!r}] has no name to be kept by: take a text for it")
-        if said := _unkept_metadata(name) or _unkept_metadata(value):
-            raise RequestRefused(
-                f"{where}[{name[:100]!r}] can not be stored with a checkpoint: {said}; "
-                "leave it out, or give it as plain text"
-            )
+        given: Any = told.get(where) or {}
+        for name, value in given.items():
+            if not isinstance(name, str):
+                raise RequestRefused(
+                    f"{where}[{name!r}] has no name to be kept by: take a text for it"
+                )
+            if said := _unkept_metadata(name) or _unkept_metadata(value):
+                raise RequestRefused(
+                    f"{where}[{name[:100]!r}] can not be stored with a checkpoint: {said}; "
+                    "leave it out, or give it as plain text"
+                )
 
 
 def _unkept_metadata(value: object) -> str | None:

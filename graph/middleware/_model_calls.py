@@ -86,9 +86,7 @@ class RepairLadder(AroundModelCalls):
         self._settings = (settings or Tools()).model_copy(update={"policy": {}})
 
     async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Handler,
+        self, request: ModelRequest[Any], handler: Handler
     ) -> ModelResponse[Any]:
         await import_schema_checks()
         offer = offer_for(request.tools, self._settings)
@@ -206,14 +204,15 @@ class Failover(AroundModelCalls):
             for each in fallbacks
         )
         self._main: tuple[BaseChatModel, BaseChatModel] | None = None
+        """The agent's model, and the same without retries of its own."""
         self._luck, self._clock = luck, clock
 
     async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Handler,
+        self, request: ModelRequest[Any], handler: Handler
     ) -> ModelResponse[Any]:
-        models = (self._ours(request.model), *self._fallbacks)
+        if self._main is None or self._main[0] is not request.model:
+            self._main = request.model, per_loop_model(request.model)
+        models = (self._main[1], *self._fallbacks)
         this = Pursuit(
             node="model",
             call=0,
@@ -239,12 +238,6 @@ class Failover(AroundModelCalls):
             except Exception as error:  # noqa: BLE001  # whatever it is, another model may answer
                 wait = this.failed(error)
             await asyncio.sleep(wait)
-
-    def _ours(self, model: BaseChatModel) -> BaseChatModel:
-        """Return the agent's model without retries of its own, made once for each."""
-        if self._main is None or self._main[0] is not model:
-            self._main = (model, per_loop_model(model))
-        return self._main[1]
 
     def _answered(
         self, this: Pursuit, response: ModelResponse[Any], model: BaseChatModel

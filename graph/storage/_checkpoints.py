@@ -67,8 +67,7 @@ from daruma.graph.storage._saving import (
     PendingWrites,
     fence_of,
     lost_by,
-    valued,
-    written,
+    row_values,
 )
 from daruma.graph.storage._sealing import Sealing
 from daruma.graph.storage._steering import PostgresSteering, told_in
@@ -197,13 +196,14 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
 
     async def home(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Carry out an operation on the loop that the connections live on, from any loop."""
-        return await on(self.loop, self._fenced(operation))
 
-    async def _fenced(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        if self._pending:
-            await self._pending.settled()
-        with lost_by(self.hold):
-            return await self.database.patiently(operation)
+        async def fenced() -> T:
+            if self._pending:
+                await self._pending.settled()
+            with lost_by(self.hold):
+                return await self.database.patiently(operation)
+
+        return await on(self.loop, fenced())
 
     async def statement(self, statement: str, values: Mapping[str, Any]) -> list[DictRow]:
         """Carry out a statement with FENCE in it, from any loop; return its rows."""
@@ -283,16 +283,16 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         made = write_rows(place, writes, self.serde, self.sealing, together=together)
         self.steering.told |= told_in(writes)
         if asked := _asked(place, writes):
-            await self.statement(ASK, {**written(made), **asked})
+            await self.statement(ASK, {**row_values("written", made), **asked})
         elif all(channel in WRITES_IDX_MAP for channel, _ in writes):
-            await self.statement(WRITE_OVER, written(made))
+            await self.statement(WRITE_OVER, row_values("written", made))
         elif self._pending and ends:
             await self._pending.add(made)
         else:
             await self._write(made)
 
     async def _write(self, made: Sequence[WriteRow]) -> None:
-        await self.statement(WRITE, written(made))
+        await self.statement(WRITE, row_values("written", made))
 
     async def aput(
         self,
@@ -303,14 +303,8 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
     ) -> RunnableConfig:
         return await on(self.loop, self._put(config, checkpoint, metadata, new_versions))
 
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        return run(self._put(config, checkpoint, metadata, new_versions), loop=self.loop)
+    def put(self, *args: Any, **named: Any) -> RunnableConfig:
+        return run(self.aput(*args, **named), loop=self.loop)
 
     async def _put(
         self,
@@ -328,7 +322,8 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
 
         def dump() -> dict[str, Any]:
             at = [((*place[:2], name, str(version)), held[name]) for name, version in new.items()]
-            return valued([blob_row(where, each, self.serde, self.sealing) for where, each in at])
+            rows = [blob_row(where, each, self.serde, self.sealing) for where, each in at]
+            return row_values("valued", rows)
 
         is_long = any(type(held[name]) is DeltaSnapshot for name in new)
         values = {
@@ -343,7 +338,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
 
         async def save(writes: Sequence[WriteRow]) -> None:
             told = [*self.steering.told]
-            given = {**values, **written(writes), "told": told}
+            given = {**values, **row_values("written", writes), "told": told}
             try:
                 rows = await self.statement(SAVE_AGAIN if told else SAVE, given)
             except UniqueViolation:

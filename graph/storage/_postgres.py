@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextma
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import wraps
-from importlib.util import find_spec
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 from langchain_core.embeddings import Embeddings
@@ -18,13 +17,7 @@ from langchain_core.embeddings import Embeddings
 from daruma.graph.learning_jobs import adrain_place
 from daruma.graph.storage._database import OUTAGE_VARIABLE, Database, Patience, seconds_of
 from daruma.graph.storage._journal import OpenQuestion, read_inbox
-from daruma.graph.storage._pool import (
-    MOST_CONNECTIONS,
-    Pool,
-    connected,
-    display_url,
-    explained,
-)
+from daruma.graph.storage._pool import MOST_CONNECTIONS, Pool, connected, display_url, explained
 from daruma.graph.storage._pruning import OldThread, Pruned, Wanted, old_threads, prune, written_at
 from daruma.graph.storage._saver import PostgresSaver
 from daruma.graph.storage._sealing import Checked, Sealed, Sealing
@@ -35,24 +28,6 @@ from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import LLM
 from daruma.state.stored import STORED_TYPES
 from daruma.tools.threads import entered_in_thread
-
-# --- Closing what nobody has closed when the process ends, while its background loop still turns.
-
-
-@contextmanager
-def closed_at_exit(close: Callable[[], None]) -> Iterator[None]:
-    """Have ``close`` called at the exit if that comes first, as in a notebook that is shut down."""
-
-    def end() -> None:
-        with suppress(DarumaError):  # a lost database: there is nobody left to be told
-            close()
-
-    atexit.register(end)
-    try:
-        yield
-    finally:
-        atexit.unregister(end)
-
 
 # --- The key of a database, and whether it is the right one.
 
@@ -94,7 +69,7 @@ async def sealing_of(pool: Pool, given: str | bytes | None) -> Sealing:
     it holds a proof of its key. Raises :class:`~daruma.state.errors.KeyRefused`.
     """
     given = given or os.environ.get("DARUMA_POSTGRES_KEY") or None
-    sealed = _sealed(given) if given else None
+    sealed = Sealed(key_bytes(given)) if given else None
     async with pool.connection() as connection, connection.transaction():
         if sealed:
             await connection.execute(_LOCK)
@@ -118,13 +93,6 @@ async def sealing_of(pool: Pool, given: str | bytes | None) -> Sealing:
         else:
             await connection.execute(_NOTE, sealed.seal(("proof", b""), _PLACE))
     return sealed
-
-
-def _sealed(given: str | bytes) -> Sealed:
-    key = key_bytes(given)
-    if not find_spec("cryptography"):
-        raise KeyRefused('sealing state needs a package: pip install "daruma-agent[encryption]"')
-    return Sealed(key)
 
 
 # --- The one door to storage: the Postgres given, the environment's, or the embedded one.
@@ -345,11 +313,17 @@ def open_postgres(
         """Close what this process has opened: a fork of it has a copy, which nobody carries on."""
         return run(opening.__aexit__(*error)) if os.getpid() == own else None
 
+    def end() -> None:
+        """Close it at the exit if that comes first, as in a notebook that is shut down."""
+        with suppress(DarumaError):  # a lost database: there is nobody left to be told
+            stack.close()
+
     with ExitStack() as stack:
         postgres = run(opening.__aenter__())
         stack.push(close)
-        with closed_at_exit(stack.close):
-            yield postgres
+        stack.callback(atexit.unregister, end)
+        atexit.register(end)
+        yield postgres
 
 
 @opened("`async with aopen_postgres() as postgres:`, or elsewhere `with open_postgres()`")

@@ -10,7 +10,7 @@ from psycopg import DatabaseError
 from psycopg.rows import DictRow
 
 from daruma.graph.storage._ledgers import Hold
-from daruma.graph.storage._rows import NAME, BlobRow, WriteRow, jsonb
+from daruma.graph.storage._rows import NAME, WriteRow, jsonb
 from daruma.state.errors import HoldLost
 
 # --- Who may write on a thread: asserted within the transaction of each write (DU-03).
@@ -165,19 +165,10 @@ UPDATE SET channels = excluded.channels, type = excluded.type, blob = excluded.b
 """The same for questions, which wait from then on; one that is only asked again has its time."""
 
 
-def written(rows: Sequence[WriteRow]) -> dict[str, Any]:
-    """Return what the writes of a statement are given by, but for the fence's."""
-    return _rows("written", rows)
+def row_values(name: str, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """Return the values of a statement for rows that are ``written`` or ``valued``.
 
-
-def valued(rows: Sequence[BlobRow]) -> dict[str, Any]:
-    """Return what the values of a statement are given by."""
-    return _rows("valued", rows)
-
-
-def _rows(name: str, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """Return rows as JSON, each with where its last column, bytes, stands among those of all.
-
+    They are JSON, each row with where its last column, bytes, stands among those of all.
     Arrays, one for each column, take psycopg as long as all the rest of saving.
     """
     ends = [*accumulate((len(row[-1]) for row in rows), initial=1)]

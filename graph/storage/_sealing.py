@@ -6,9 +6,10 @@ import os
 import zlib
 from collections.abc import Sequence
 from hashlib import blake2b
+from importlib.util import find_spec
 from typing import Any, Final, Protocol
 
-from daruma.state.errors import DamagedState
+from daruma.state.errors import DamagedState, KeyRefused
 
 # --- Small values made smaller: Postgres compresses nothing that takes less than 2 KB.
 
@@ -124,6 +125,10 @@ class Sealed:
     hides = True
 
     def __init__(self, key: bytes) -> None:
+        if not find_spec("cryptography"):
+            raise KeyRefused(
+                'sealing state needs a package: pip install "daruma-agent[encryption]"'
+            )
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         self._cipher = AESGCM(key)

@@ -98,7 +98,12 @@ def shown(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises :class:`~daruma.graph.requests.RequestRefused` for a workspace of the user's own, and
     :class:`~daruma.graph.scenario.DemoRefused` without the programs of the checks.
     """
-    if not _is_the_goal(given.get("messages")):
+    messages = given.get("messages")
+    try:
+        said = convert_to_messages(messages if isinstance(messages, list) else [messages])
+    except (ValueError, NotImplementedError, TypeError):
+        said = []
+    if not said or said[-1].text.strip().rstrip(".!").casefold() != GOAL.casefold():
         return {**given, "mode": "direct_chat", "workspace": None}
     own = given.get("workspace")
     if own and not (Path(str(own)) / "bill" / "split.py").is_file():
@@ -112,11 +117,3 @@ def shown(given: Mapping[str, Any]) -> dict[str, Any]:
 async def ashown(given: Mapping[str, Any]) -> dict[str, Any]:
     """Do the same off the event loop, as files are copied."""
     return await to_thread(shown, given)
-
-
-def _is_the_goal(messages: Any) -> bool:
-    try:
-        said = convert_to_messages(messages if isinstance(messages, list) else [messages])
-    except (ValueError, NotImplementedError, TypeError):
-        return False
-    return bool(said) and said[-1].text.strip().rstrip(".!").casefold() == GOAL.casefold()

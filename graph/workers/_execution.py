@@ -157,12 +157,8 @@ DONE: Final = object()
 """Stands for a submission of which nothing is left to do."""
 
 
-def untold(_: object) -> None:
-    """Tell nobody."""
-
-
 async def carry_out(
-    graph: Machine, submission: Submission, tell: Callable[[object], None] = untold
+    graph: Machine, submission: Submission, tell: Callable[[object], None] = lambda _: None
 ) -> StateSnapshot:
     """Run a thread with what was submitted for it, and return where it stands then.
 
