@@ -33,7 +33,7 @@ from daruma.graph.machine import (
     of_a_member,
 )
 from daruma.graph.run import Machine
-from daruma.graph.scope import BoundNode, Contexts, RunScope
+from daruma.graph.scope import Contexts, RunScope
 from daruma.graph.storage import strict_saver
 from daruma.graph.sync import saver_on_any_loop
 from daruma.state.calls import Dispatch, calls_to_run, set_status
@@ -361,7 +361,7 @@ def member_of(contexts: Contexts) -> CompiledStateGraph[State, Settings, State, 
 def _fill(graph: Any, table: Mapping[str, Any], entry: str, contexts: Contexts) -> None:
     graph.set_node_defaults(error_handler=error_handler(contexts.settings))
     for name, (router, edges) in table.items():
-        graph.add_node(name, BoundNode(contexts, node(name)))
+        graph.add_node(name, contexts.bound(node(name)))
         _add_edges(graph, name, router, edges)
     graph.add_edge(START, entry)
 

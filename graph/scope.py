@@ -1,7 +1,7 @@
 """What hangs on one run, and the context that its nodes are given."""
 
 from asyncio import Lock
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Final, cast
@@ -260,6 +260,10 @@ class Contexts:
         self._tools.check(settings.tools)
         check_models(settings, self._main(settings.llm))
 
+    def bound(self, node: Node) -> Callable[..., Coroutine[Any, Any, Update]]:
+        """Return a node in the form that LangGraph calls: its context comes from the run."""
+        return BoundNode(self, node)
+
     async def call(
         self, node: Node, state: Any, runtime: Runtime[Settings], config: RunnableConfig
     ) -> Update:
@@ -401,10 +405,7 @@ class Contexts:
 
 @dataclass(frozen=True)
 class BoundNode:
-    """A node as LangGraph calls it; it would read the source of a function, to find graphs.
-
-    Its context comes from the run.
-    """
+    """A node as LangGraph calls it; it would read the source of a function, to find graphs."""
 
     contexts: Contexts
     node: Node

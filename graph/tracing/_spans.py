@@ -177,14 +177,10 @@ def model_span(this: Pursuit) -> Iterator[ModelSpan]:
         told = ModelSpan(span)
         try:
             yield told
-        except Exception as error:
-            fault = fault_of(error)
-            kind = str(fault.status) if fault.status else type(error).__name__
-            ended_with(span, error, kind)
-            raise
         except BaseException as error:
-            ended_with(span, error)
-            kind = type(error).__name__
+            fault = fault_of(error) if isinstance(error, Exception) else None
+            kind = str(fault.status) if fault and fault.status else type(error).__name__
+            ended_with(span, error, kind)
             raise
         finally:
             counted(asked, time.monotonic() - started, told.message, kind)
@@ -268,8 +264,7 @@ class RunTrace:
         if result := update.get("result"):
             self.result = True
             checked = result.checked.outcome
-            ended = {"daruma.status": result.status, "daruma.checked": checked}
-            self.span.set_attributes(ended)
+            self.span.set_attributes({"daruma.status": result.status, "daruma.checked": checked})
             if result.status in _FAILED:
                 struct = result.error_struct
                 failed(self.span, struct.error_code if struct else result.status)
