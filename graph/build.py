@@ -149,20 +149,17 @@ def _update(
         return {"result": _bare_result(state, failure, chain)}
     if node == "emergency":
         return {"failure": failure, "origin": first, "error": emergency_of(first, chain)}
-    if _stays_held(node, state):  # what a rollback left is not known: nothing may be built on it
+    # A person has to be asked; a question that can not be asked twice is given up.
+    phase = state.plan.phase(state.plan.current) if state.plan else None
+    asked = node == "hold" and state.failure is not None and state.failure.node != "hold"
+    if phase and phase.status == "failed" and (node == "rollback" or asked):
+        # What a rollback left is not known: nothing may be built on it.
         return {"failure": replace(failure, code="rollback_failed")}
     if node == "intake":  # what it found is that of the task before
         return {"failure": failure, "origin": failure, "plan": None, "verification": None}
     update: Update = {"failure": failure, "origin": first}
     cleared: dict[str, Update] = {"compress": {"crowded": None}, "pause": {"overrun": None}}
     return {**update, **cleared.get(node, {})}
-
-
-def _stays_held(node: str, state: State) -> bool:
-    """Whether a person has to be asked; a question that can not be asked twice is given up."""
-    phase = state.plan.phase(state.plan.current) if state.plan else None
-    asked = node == "hold" and state.failure is not None and state.failure.node != "hold"
-    return phase is not None and phase.status == "failed" and (node == "rollback" or asked)
 
 
 def _of_one(state: Dispatch | Assignment, failure: Failure) -> Update:

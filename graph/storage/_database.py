@@ -194,14 +194,15 @@ class Database:
 
     async def statement(self, statement: str, values: Values) -> list[DictRow]:
         """Carry out one statement, a transaction by itself, from any loop; return its rows."""
-        return await on(self.loop, self.patiently(lambda: self._carried_out(statement, values)))
 
-    async def _carried_out(self, statement: str, values: Values) -> list[DictRow]:
-        connection = await self.pool.getconn()  # its context would commit, which is done already
-        try:
-            return await connection.carried_out(statement, values)
-        finally:
-            await self.pool.putconn(connection)
+        async def once() -> list[DictRow]:
+            connection = await self.pool.getconn()  # its context would commit: that is done already
+            try:
+                return await connection.carried_out(statement, values)
+            finally:
+                await self.pool.putconn(connection)
+
+        return await on(self.loop, self.patiently(once))
 
     async def transact(self, work: Work[T]) -> T:
         """Do work in one transaction, from any loop."""

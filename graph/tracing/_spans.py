@@ -172,7 +172,13 @@ class ModelSpan:
 @contextmanager
 def model_span(this: Pursuit) -> Iterator[ModelSpan]:
     """Trace a request, and count it; within a run that is not traced it is only counted."""
-    started, kind, asked = time.monotonic(), "", _attributes(this)
+    started, kind = time.monotonic(), ""
+    provider, _, name = this.model.partition(":")
+    asked = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider,
+        "gen_ai.request.model": name or this.model,
+    }
     with _span(this, asked) as span:
         told = ModelSpan(span)
         try:
@@ -202,16 +208,6 @@ def _span(this: Pursuit, asked: dict[str, Any]) -> Iterator[Span]:
             yield span
     finally:
         span.end()
-
-
-def _attributes(this: Pursuit) -> dict[str, Any]:
-    """Return what the conventions ask of every request, for spans and metrics alike."""
-    provider, _, name = this.model.partition(":")
-    return {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": provider,
-        "gen_ai.request.model": name or this.model,
-    }
 
 
 def _details(this: Pursuit) -> dict[str, Any]:
@@ -301,24 +297,21 @@ def run_span(
         yield config
         return
     run = RunTrace(span, trace.set_span_in_context(span))
+    own = span.get_span_context()
+    parent = f"00-{own.trace_id:032x}-{own.span_id:016x}-{own.trace_flags:02x}"
+    given = config or RunnableConfig()
+    configurable = {**given.get("configurable", {}), RUN_KEY: run}
+    metadata = {**given.get("metadata", {}), TRACEPARENT: parent}
+    noted = {**given, "configurable": configurable, "metadata": metadata}
     error: BaseException | None = None
     try:
-        yield _noted(run, config)
+        yield cast("RunnableConfig", noted)
     except BaseException as raised:
         error = raised
         raise
     finally:
         run.stopped(error)
         span.end()
-
-
-def _noted(run: RunTrace, config: RunnableConfig | None) -> RunnableConfig:
-    own = run.span.get_span_context()
-    parent = f"00-{own.trace_id:032x}-{own.span_id:016x}-{own.trace_flags:02x}"
-    given = config or RunnableConfig()
-    configurable = {**given.get("configurable", {}), RUN_KEY: run}
-    metadata = {**given.get("metadata", {}), TRACEPARENT: parent}
-    return cast("RunnableConfig", {**given, "configurable": configurable, "metadata": metadata})
 
 
 def _links(snapshot: StateSnapshot | None) -> list[Link]:
