@@ -17,7 +17,6 @@ from daruma.state.calls import ToolTask
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.plan import first_failed
-from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint, latest, newest_of_each, savepoint_id
 from daruma.state.settings import Settings
 from daruma.state.spending import BudgetTooSmall, is_stopped, raised_limits
@@ -106,7 +105,11 @@ def fork_of(
 
 
 def _of_end(of_task: list[StateSnapshot], state: State, settings: Settings, at: float) -> Fork:
-    result = _failed_result(state)
+    result = state.result
+    if result is None or result.completed:
+        raise NothingToReopen("the newest task of this thread has not failed: nothing to try again")
+    if result.status == "parked":
+        raise NothingToReopen("this task asked the user: answer it with the next message")
     if is_teams(state):
         return _of_team(of_task[0], state, settings, at)
     if result.status == "blocked":
@@ -120,15 +123,6 @@ def _of_end(of_task: list[StateSnapshot], state: State, settings: Settings, at: 
         if past.next == (node,):
             return Fork(_going_on(past), None, COPY)
     raise NothingToReopen(f"what failed in {node!r} is not in this thread's history any more")
-
-
-def _failed_result(state: State) -> TaskResult:
-    result = state.result
-    if result is None or result.completed:
-        raise NothingToReopen("the newest task of this thread has not failed: nothing to try again")
-    if result.status == "parked":
-        raise NothingToReopen("this task asked the user: answer it with the next message")
-    return result
 
 
 def is_teams(state: State) -> bool:

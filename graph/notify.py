@@ -55,7 +55,7 @@ async def _notify(
 ) -> None:
     for asked in await claim_questions(saver, thread):
         body = json.dumps(message_of(asked)).encode()
-        post = partial(_post, settings.webhook, body, settings.timeout)
+        post = partial(_post, settings.webhook or "", body, settings.timeout)
         run = partial(_run, settings, workspace, body)
         for is_wanted, way in ((settings.webhook, post), (settings.command, run)):
             try:

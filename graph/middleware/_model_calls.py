@@ -66,8 +66,6 @@ class AroundModelCalls(AgentMiddleware[Any, Any, Any]):
 AUDIT = "daruma"
 """Where a message's ``response_metadata`` says what was changed of its calls, and what was said."""
 
-Mended = tuple[tuple[ToolTask, ...], list[Audit | None]]
-
 
 class RepairLadder(AroundModelCalls):
     """Mends an answer's tool calls before any of them runs; what can not be mended is answered.
@@ -114,7 +112,7 @@ class RepairLadder(AroundModelCalls):
         calls: tuple[ToolTask, ...],
         offer: VisibleTools,
         handler: Handler,
-    ) -> Mended:
+    ) -> tuple[tuple[ToolTask, ...], list[Audit | None]]:
         """Ask the model about what the rules could not mend, as often as the settings allow."""
         audits: list[Audit | None] = []
         asked: list[str] = []

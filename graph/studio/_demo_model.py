@@ -98,7 +98,7 @@ def shown(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises :class:`~daruma.graph.requests.RequestRefused` for a workspace of the user's own, and
     :class:`~daruma.graph.scenario.DemoRefused` without the programs of the checks.
     """
-    messages = given.get("messages")
+    messages: Any = given.get("messages")
     try:
         said = convert_to_messages(messages if isinstance(messages, list) else [messages])
     except (ValueError, NotImplementedError, TypeError):

@@ -243,7 +243,11 @@ def _read(value: Any, reply: Any) -> Any:
 
 
 def _refuse_stale(id_: str, value: Mapping[str, Any], resume: object, sent: Sent) -> None:
-    if sent.seen or _names(value, resume):
+    names = False  # whether it names what it is about; `read_reply` has compared the names
+    if isinstance(resume, Mapping):
+        of_calls = value["type"] == "approval_request"
+        names = not is_of_an_inbox(resume) if of_calls else resume.get("spec_review_id") is not None
+    if sent.seen or names:
         return
     if sent.at is None or sent.at < value.get("asked_at", 0):
         raise ReplyRefused(
@@ -262,15 +266,6 @@ def _refuse_stale(id_: str, value: Mapping[str, Any], resume: object, sent: Sent
             f"which question it answers: answer by id, {{{id_!r}: reply}}, or send the checkpoint "
             "that you show"
         )
-
-
-def _names(value: Mapping[str, Any], resume: object) -> bool:
-    """Whether a reply names what it is about; :func:`read_reply` has compared the names."""
-    if not isinstance(resume, Mapping):
-        return False
-    if value["type"] == "approval_request":
-        return not is_of_an_inbox(resume)
-    return "spec_review_id" in resume and resume["spec_review_id"] is not None
 
 
 # --- Errors as the server passes them on.
