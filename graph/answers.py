@@ -7,13 +7,7 @@ from uuid import uuid4
 
 from langgraph.types import Command, StateSnapshot
 
-from daruma.graph.requests import (
-    NoSuchThread,
-    NotNow,
-    RequestRefused,
-    open_questions,
-    thread_id_of,
-)
+from daruma.graph.requests import NoSuchThread, NotNow, RequestRefused, open_questions, thread_id_of
 from daruma.graph.standing import is_worked_on
 from daruma.graph.storage import replies_of, steering_of
 from daruma.state.interrupts import AnsweredAlready
@@ -94,29 +88,22 @@ async def accept_reply(checkpointer: Any, admitted: Any, snapshot: StateSnapshot
     Where the deadline of a review is over, going on parks its plan. Raises
     :class:`~daruma.state.interrupts.AnsweredAlready` for a question that was answered before.
     """
-    ids, thread = _concerned(admitted, snapshot), thread_id_of(snapshot)
+    # The questions that are answered, or may have been before a crash.
+    ids: Collection[str] = open_questions(snapshot) if admitted is None else ()
+    if isinstance(admitted, Command) and isinstance(admitted.resume, Mapping):
+        ids = [*admitted.resume]
     if not ids:
         return admitted
-    replies = replies_of(checkpointer)
+    replies, thread = replies_of(checkpointer), thread_id_of(snapshot)
     if admitted is None:
         known, late = await replies.find(thread, ids), overdue(snapshot, time.time())
-        if known or not late or await replies.accept(thread, late):
-            return _resuming(known or late)
-        return _resuming(await replies.find(thread, ids))
+        accepted = known or late
+        if late and not known and not await replies.accept(thread, late):
+            accepted = await replies.find(thread, ids)
+        return Command(resume=accepted) if accepted else None
     if not await replies.accept(thread, admitted.resume):
         raise answered_already(ids, thread)
     return admitted
-
-
-def _concerned(admitted: Any, snapshot: StateSnapshot) -> Collection[str]:
-    """Return the ids of the questions that are answered, or may have been before a crash."""
-    if isinstance(admitted, Command):
-        return list(admitted.resume) if isinstance(admitted.resume, Mapping) else ()
-    return open_questions(snapshot) if admitted is None else ()
-
-
-def _resuming(accepted: dict[str, Any]) -> Command[Any] | None:
-    return Command(resume=accepted) if accepted else None
 
 
 def answered_already(ids: Collection[str], thread_id: str) -> AnsweredAlready:
@@ -154,7 +141,11 @@ async def send(
         if begun is None:
             raise NoSuchThread(f"there is no thread {thread_id!r}")
         raise NotNow(f"no task is open on thread {thread_id!r}: give it a new one")
-    task = _open_task(thread_id, stands) if stands else None
+    task: Task | None = stands.values.get("task") if stands else None
+    messages = stands.values.get("messages", ()) if stands else ()
+    newest = next((m.id for m in reversed(messages) if is_request(m, thread_id)), None)
+    if task and task.request != newest:  # a newer request was not yet taken up
+        task = None
     if task and task.mode == "team_collab":
         raise NotNow(f"a team is at work on thread {thread_id!r}: its members can be told nothing")
     message = SteeringMessage(
@@ -187,13 +178,6 @@ def _words(what: str, text: object) -> str:
     if len(text) > LONGEST:
         raise RequestRefused(f"the {what} is longer than {LONGEST:,} characters: put it in a file")
     return str(mask_keys(storable_text(text.strip())))
-
-
-def _open_task(thread_id: str, snapshot: StateSnapshot) -> Task | None:
-    """Return the task at work; None where the newest request was not yet taken up."""
-    task, messages = snapshot.values.get("task"), snapshot.values.get("messages", ())
-    asked = next((m.id for m in reversed(messages) if is_request(m, thread_id)), None)
-    return task if task and task.request == asked else None
 
 
 # --- Whether a thread has something to go on with that needs nobody's answer.

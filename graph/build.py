@@ -18,7 +18,7 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Checkpointer, Command, Send
 from pydantic import BaseModel
 
-from daruma.graph.errors import ExitRun, Failures, Node
+from daruma.graph.errors import ExitRun, Node
 from daruma.graph.fast_path import add_branch, run_quietly
 from daruma.graph.learning import AskText, Evolution, ask_with
 from daruma.graph.machine import (
@@ -98,7 +98,8 @@ def error_handler(settings: Settings) -> Handler:
     ) -> Command[Any]:
         chain, scope = (runtime.context or settings).fallback_chain, RunScope.of(config)
         node, failure = error.node, bug_in(error.node, error.error)
-        if isinstance(state, State) and _ends_as_before(node, state, error.error):
+        anew = node == "plan" and isinstance(state, State) and state.plan is not None
+        if anew and not isinstance(error.error, CutOff):  # it ends as its first failure has it end
             return Command(goto=ON_BUG[node], update={"crowded": None, "calls": ()})
         if isinstance(error.error, BaseException):  # after a crash it is a text
             scope.failures.note(failure, error.error)
@@ -111,15 +112,13 @@ def error_handler(settings: Settings) -> Handler:
         if result and scope.handing and isinstance(state, State):
             scope.handing.ended(state, result)
         if result and not chain.has_emergency:
-            _end(state, failure, scope.failures)
+            if isinstance(state, State) and state.error:
+                scope.failures.end_with_first(state)
+            else:
+                scope.failures.end = scope.failures.exception_for(failure)
         return Command(goto=ON_BUG[node], update=dict(update))
 
     return handle
-
-
-def _ends_as_before(node: str, state: State, error: object) -> bool:
-    """Whether a bug came in planning anew: then the task ends as its first failure has it end."""
-    return node == "plan" and state.plan is not None and not isinstance(error, CutOff)
 
 
 def _closing(node: str, state: State | Dispatch | Assignment, update: Update) -> Iterator[Event]:
@@ -140,13 +139,6 @@ def _closing(node: str, state: State | Dispatch | Assignment, update: Update) ->
         yield TaskCompleted(task_id=result.task_id, status="failed", output=result.output)
 
 
-def _end(state: State | Dispatch | Assignment, failure: Failure, failures: Failures) -> None:
-    if isinstance(state, State) and state.error:
-        failures.end_with_first(state)
-    else:
-        failures.end = failures.exception_for(failure)
-
-
 def _update(
     node: str, state: State | Dispatch | Assignment, failure: Failure, chain: FallbackChain
 ) -> Update:
@@ -157,20 +149,17 @@ def _update(
         return {"result": _bare_result(state, failure, chain)}
     if node == "emergency":
         return {"failure": failure, "origin": first, "error": emergency_of(first, chain)}
-    if _stays_held(node, state):  # what a rollback left is not known: nothing may be built on it
+    # A person has to be asked; a question that can not be asked twice is given up.
+    phase = state.plan.phase(state.plan.current) if state.plan else None
+    asked = node == "hold" and state.failure is not None and state.failure.node != "hold"
+    if phase and phase.status == "failed" and (node == "rollback" or asked):
+        # What a rollback left is not known: nothing may be built on it.
         return {"failure": replace(failure, code="rollback_failed")}
     if node == "intake":  # what it found is that of the task before
         return {"failure": failure, "origin": failure, "plan": None, "verification": None}
     update: Update = {"failure": failure, "origin": first}
     cleared: dict[str, Update] = {"compress": {"crowded": None}, "pause": {"overrun": None}}
     return {**update, **cleared.get(node, {})}
-
-
-def _stays_held(node: str, state: State) -> bool:
-    """Whether a person has to be asked; a question that can not be asked twice is given up."""
-    phase = state.plan.phase(state.plan.current) if state.plan else None
-    asked = node == "hold" and state.failure is not None and state.failure.node != "hold"
-    return phase is not None and phase.status == "failed" and (node == "rollback" or asked)
 
 
 def _of_one(state: Dispatch | Assignment, failure: Failure) -> Update:

@@ -27,7 +27,8 @@ def stop_of(
     snapshot: StateSnapshot, *, answered: Collection[str] = (), run: str = "", error: str = ""
 ) -> RunStopped:
     """Return it; ``answered`` are the ids of questions whose replies are on record already."""
-    asked = questions_in(snapshot, answered)
+    questions = open_questions(snapshot).items()
+    asked = tuple({"id": id_, "value": value} for id_, value in questions if id_ not in answered)
     result = snapshot.values.get("result")
     if error:
         outcome = "failed"
@@ -37,14 +38,6 @@ def stop_of(
         outcome = "done" if result is not None and not snapshot.tasks else "unfinished"
     told = result.to_dict() if result is not None else None
     return RunStopped(outcome=outcome, result=told, questions=asked, error=error, run=run)
-
-
-def questions_in(
-    snapshot: StateSnapshot, answered: Collection[str] = ()
-) -> tuple[dict[str, Any], ...]:
-    """Return the open questions of a thread: each ``id`` is what the reply goes by."""
-    asked = open_questions(snapshot).items()
-    return tuple({"id": id_, "value": value} for id_, value in asked if id_ not in answered)
 
 
 @dataclass(frozen=True)
@@ -136,7 +129,11 @@ class Following:
             if ends and len(told) < EVENTS_AT_ONCE and not await self._is_busy():
                 return
             if not told and not busy:
-                yield StoredEvent(self.after, (await self._stop()).to_dict())
+                config = RunnableConfig(configurable={"thread_id": self.thread_id})
+                snapshot = await self.graph.aget_state(config)
+                replies = replies_of(self.graph.checkpointer)
+                known = await replies.find(self.thread_id, open_questions(snapshot))
+                yield StoredEvent(self.after, stop_of(snapshot, answered=known).to_dict())
                 return
             if not told:
                 await on(self.database.loop, ear.news(LOOK))
@@ -147,13 +144,6 @@ class Following:
 
     async def _is_busy(self) -> bool:
         return await standing_of(self.database, self.thread_id) is not None
-
-    async def _stop(self) -> RunStopped:
-        config = RunnableConfig(configurable={"thread_id": self.thread_id})
-        snapshot = await self.graph.aget_state(config)
-        replies = replies_of(self.graph.checkpointer)
-        known = await replies.find(self.thread_id, open_questions(snapshot))
-        return stop_of(snapshot, answered=known)
 
 
 # --- Events of a thread in the form that browsers listen to: server-sent events.

@@ -17,7 +17,6 @@ from daruma.state.calls import ToolTask
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.plan import first_failed
-from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint, latest, newest_of_each, savepoint_id
 from daruma.state.settings import Settings
 from daruma.state.spending import BudgetTooSmall, is_stopped, raised_limits
@@ -106,7 +105,11 @@ def fork_of(
 
 
 def _of_end(of_task: list[StateSnapshot], state: State, settings: Settings, at: float) -> Fork:
-    result = _failed_result(state)
+    result = state.result
+    if result is None or result.completed:
+        raise NothingToReopen("the newest task of this thread has not failed: nothing to try again")
+    if result.status == "parked":
+        raise NothingToReopen("this task asked the user: answer it with the next message")
     if is_teams(state):
         return _of_team(of_task[0], state, settings, at)
     if result.status == "blocked":
@@ -120,15 +123,6 @@ def _of_end(of_task: list[StateSnapshot], state: State, settings: Settings, at: 
         if past.next == (node,):
             return Fork(_going_on(past), None, COPY)
     raise NothingToReopen(f"what failed in {node!r} is not in this thread's history any more")
-
-
-def _failed_result(state: State) -> TaskResult:
-    result = state.result
-    if result is None or result.completed:
-        raise NothingToReopen("the newest task of this thread has not failed: nothing to try again")
-    if result.status == "parked":
-        raise NothingToReopen("this task asked the user: answer it with the next message")
-    return result
 
 
 def is_teams(state: State) -> bool:
@@ -271,7 +265,10 @@ def place_of(
     for workspace in dict.fromkeys([*own, *(at.workspace for at in reversed(state.savepoints))]):
         if to in _kept(workspace, thread):
             return Place(thread, workspace, to)
-    raise UndoRefused(_unknown(to, state.savepoints))
+    near = get_close_matches(to, [each.id for each in state.savepoints], n=1)
+    meant = f"did you mean {near[0]!r}? " if near else ""
+    missing = f"no savepoint or snapshot {to!r} is on this machine"
+    raise UndoRefused(f"{missing}; {meant}{_there_are(state.savepoints)}")
 
 
 def restore_failed_files(past: StateSnapshot, thread: str) -> Restored | None:
@@ -352,13 +349,6 @@ def _kept(workspace: str, thread: str) -> frozenset[str]:
     if not store_of(Path(workspace)).exists():
         return frozenset()  # looking for it would make it
     return frozenset(each.id for each in snapshots_of(workspace, thread).kept())
-
-
-def _unknown(to: str, savepoints: Sequence[Savepoint]) -> str:
-    near = get_close_matches(to, [each.id for each in savepoints], n=1)
-    meant = f"did you mean {near[0]!r}? " if near else ""
-    missing = f"no savepoint or snapshot {to!r} is on this machine"
-    return f"{missing}; {meant}{_there_are(savepoints)}"
 
 
 def _there_are(savepoints: Sequence[Savepoint]) -> str:

@@ -248,11 +248,6 @@ class HandingOver:
 Learn = Callable[[Experience, Learning], Awaitable[None]]
 
 
-def no_model(settings: Settings) -> AskText:  # noqa: ARG001 - under any settings
-    """Have nobody asked."""
-    return answer_nothing
-
-
 class Evolution:
     """What learns from the ended tasks of a graph. All of it may be called on any thread.
 
@@ -261,7 +256,7 @@ class Evolution:
 
     def __init__(
         self,
-        ask_under: Callable[[Settings], AskText] = no_model,
+        ask_under: Callable[[Settings], AskText] = lambda _: answer_nothing,
         learn: Learn = learn,
         jobs: Jobs | None = None,
     ) -> None:
@@ -297,7 +292,8 @@ class Evolution:
         but chat. Of more than twice ``max_concurrent`` that are pending, the rest is dropped.
         """
         try:
-            if is_learned_from(ended):
+            task, settings = ended.state.task, ended.settings.evolution
+            if settings.enabled and ended.store is not None and task and task.mode != "direct_chat":
                 self._take(ended)
         except Exception as error:  # noqa: BLE001 - learning fails no task
             self._tally.end(ended.state.task_id, error)
@@ -329,12 +325,6 @@ class Evolution:
                 raise NotSampled
         ask = self.ask_under(ended.settings)
         await self._learn(experience, Learning(ended.store, ended.settings, ask))
-
-
-def is_learned_from(ended: Ended) -> bool:
-    """Whether anything is to be done about an ended task."""
-    wanted = ended.settings.evolution.enabled and ended.store is not None
-    return wanted and ended.state.task is not None and ended.state.task.mode != "direct_chat"
 
 
 def _experience_of(ended: Ended, at: float) -> Experience:

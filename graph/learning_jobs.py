@@ -57,7 +57,8 @@ async def within(seconds: float, work: Awaitable[None]) -> None:
     Raises TimeoutError, and what the work raises.
     """
     working = asyncio.ensure_future(work)
-    working.add_done_callback(_look_at)
+    # What was raised is looked at, so that asyncio does not report that nobody has done so.
+    working.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     try:
         done, _ = await asyncio.wait([working], timeout=seconds)
     except asyncio.CancelledError:
@@ -74,12 +75,6 @@ async def within(seconds: float, work: Awaitable[None]) -> None:
 
 _left_behind: set["asyncio.Future[None]"] = set()
 """What was cancelled and has not ended: asyncio itself would forget it, and complain of that."""
-
-
-def _look_at(future: "asyncio.Future[None]") -> None:
-    """See what was raised, so that asyncio does not report what nobody has looked at."""
-    if not future.cancelled():
-        future.exception()
 
 
 # --- The jobs that are not done yet: bounded, and on a loop of their own (EV-02).
@@ -220,9 +215,8 @@ async def _left(futures: Iterable[End], seconds: float) -> bool:
 @cache
 def evolution_loop() -> asyncio.AbstractEventLoop:
     """Return the loop that all of it is done on, in this process."""
-    loop = background_loop(
-        _LOOP, CLEANING_SECONDS
-    )  # it stops at the exit, after what is registered from now on
+    # It stops at the exit, after what is registered from now on.
+    loop = background_loop(_LOOP, CLEANING_SECONDS)
     atexit.register(_drain_all)
     return loop
 

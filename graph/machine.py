@@ -62,15 +62,20 @@ EACH_TOOL = Each("tool", ready_calls)
 EACH_LOOK = Each("look", ready_looks)
 EACH_MEMBER = Each("member", assignments)
 
-RECOVERED: dict[str, Target] = {
-    "retried": "main",
-    "replanned": "plan",
-    "rechecked": "verify",
+CALLED: dict[str, Target] = {
     "act": EACH_TOOL,
     "delegated": "delegate",
     "broken": "repair",
     "gated": "gate",
     "answered": "main",
+}
+"""Where the calls of an answer lead."""
+
+RECOVERED: dict[str, Target] = {
+    "retried": "main",
+    "replanned": "plan",
+    "rechecked": "verify",
+    **CALLED,
     "exhausted": "settle",
     "hopeless": "emergency",
 }
@@ -116,11 +121,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
     "main": (
         routes.after_main,
         {
-            "act": EACH_TOOL,
-            "delegated": "delegate",
-            "broken": "repair",
-            "gated": "gate",
-            "answered": "main",
+            **CALLED,
             "asked": "finish",
             "unclear": "clarify",
             "candidate": "verify",
@@ -141,16 +142,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
             "fatal": "settle",
         },
     ),
-    "repair": (
-        routes.after_repair,
-        {
-            "act": EACH_TOOL,
-            "delegated": "delegate",
-            "broken": "repair",
-            "gated": "gate",
-            "answered": "main",
-        },
-    ),
+    "repair": (routes.after_repair, CALLED),
     "gate": (
         routes.after_gate,
         {
@@ -294,17 +286,9 @@ def _edges() -> Iterator[str]:
         for outcome, target in outcomes.items():
             by_target.setdefault(target, []).append(outcome)
         for target, labels in by_target.items():
-            yield f"    {name} {_arrow(target)}|{', '.join(labels)}| {_end(target)}"
-
-
-def _arrow(target: Target) -> str:
-    return "==>" if isinstance(target, Each) else "-->"
-
-
-def _end(target: Target) -> str:
-    if isinstance(target, Each):
-        return target.node
-    return '__end__(["end"])' if target == END else target
+            arrow = "==>" if isinstance(target, Each) else "-->"
+            end = '__end__(["end"])' if target == END else node_of(target)
+            yield f"    {name} {arrow}|{', '.join(labels)}| {end}"
 
 
 def _bugs() -> Iterator[str]:

@@ -55,9 +55,12 @@ async def _notify(
 ) -> None:
     for asked in await claim_questions(saver, thread):
         body = json.dumps(message_of(asked)).encode()
-        for way in _ways(settings, workspace, body):
+        post = partial(_post, settings.webhook or "", body, settings.timeout)
+        run = partial(_run, settings, workspace, body)
+        for is_wanted, way in ((settings.webhook, post), (settings.command, run)):
             try:
-                await _deliver(way)
+                if is_wanted:
+                    await _deliver(way)
             except (OSError, HTTPException, DarumaError, *CannotRun) as error:
                 _log_failure(error, asked.thread_id)
         await settle_question(saver, asked)
@@ -75,15 +78,6 @@ def message_of(asked: OpenQuestion) -> dict[str, Any]:
         }
     )
     return dict(told)
-
-
-def _ways(settings: Notify, workspace: str | None, body: bytes) -> list[Callable[[], None]]:
-    ways: list[Callable[[], None]] = []
-    if settings.webhook:
-        ways.append(partial(_post, settings.webhook, body, settings.timeout))
-    if settings.command:
-        ways.append(partial(_run, settings, workspace, body))
-    return ways
 
 
 async def _deliver(way: Callable[[], None]) -> None:

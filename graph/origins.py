@@ -48,16 +48,15 @@ class ListedOrigins:
     def _refused(self, scope: _Scope) -> str | None:
         """Say why a request is refused; None for one that is not."""
         hosts = _values(scope, b"host")
-        if len(hosts) != 1 or not self._is_known(_host(f"//{hosts[0]}")):
+        host = _host(f"//{hosts[0]}") if len(hosts) == 1 else ""
+        known = host in self._hosts or _is_here(host) or _is_address(host)
+        if not host or not known:
             return f"host {hosts!r:.200} is not listed: use localhost or an address, or list it"
         for origin in _values(scope, b"origin"):
             own = origin.partition("://")[2] == hosts[0]
             if not (own or origin in self._origins or _is_here(_host(origin))):
                 return f"origin {origin!r:.200} may not call this server: it is not listed"
         return None
-
-    def _is_known(self, host: str) -> bool:
-        return bool(host) and (host in self._hosts or _is_here(host) or _is_address(host))
 
 
 def _values(scope: _Scope, name: bytes) -> list[str]:

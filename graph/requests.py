@@ -59,8 +59,12 @@ def request(given: object, *, known: Sequence[AnyMessage] = (), within: bool = F
     """
     if not within:
         return _request(given, known)
+    if isinstance(given, Mapping):
+        given = {key: given[key] for key in _keys() if given.get(key)}
+    elif hasattr(given, "messages"):  # a dataclass, or a model of Pydantic's
+        given = {key: value for key in _keys() if (value := getattr(given, key, None))}
     try:
-        return _request(_of_state(given), known, within=True)
+        return _request(given, known, within=True)
     except RequestRefused as refused:
         raise RequestRefused(f"{refused}; {_OF_STATE}") from None
 
@@ -84,35 +88,18 @@ def _request(given: object, known: Sequence[AnyMessage], *, within: bool = False
     if (workspace := given.get("workspace")) is not None:
         checked["workspace"] = _workspace(workspace)
     if (rubric := given.get("rubric")) is not None:
-        checked["rubric"] = _rubric(rubric)
+        try:
+            checked["rubric"] = tuple(storable_text(each) for each in read_rubric(rubric))
+        except ValueError as error:
+            raise RequestRefused(f"the rubric can not be used: {error}") from None
     if (continuity := given.get("continuity")) is not None:
-        checked["continuity"] = _continuity(continuity)
+        if not isinstance(continuity, Mapping):
+            raise RequestRefused(
+                f"continuity is a dict, what the application kept of the conversation, "
+                f"not {type(continuity).__name__}"
+            )
+        checked["continuity"] = to_snapshot(continuity_of(continuity))
     return mask_keys(checked)
-
-
-def _of_state(given: object) -> object:
-    """Return what a request is made of in the state of another graph, whatever form that has."""
-    if isinstance(given, Mapping):
-        return {key: given[key] for key in _keys() if given.get(key)}
-    if hasattr(given, "messages"):  # a dataclass, or a model of Pydantic's
-        return {key: value for key in _keys() if (value := getattr(given, key, None))}
-    return given
-
-
-def _rubric(given: object) -> tuple[str, ...]:
-    try:
-        return tuple(storable_text(each) for each in read_rubric(given))
-    except ValueError as error:
-        raise RequestRefused(f"the rubric can not be used: {error}") from None
-
-
-def _continuity(given: object) -> dict[str, Any]:
-    if not isinstance(given, Mapping):
-        raise RequestRefused(
-            f"continuity is a dict, what the application kept of the conversation, "
-            f"not {type(given).__name__}"
-        )
-    return to_snapshot(continuity_of(given))
 
 
 def _check_keys(given: Mapping[Any, Any]) -> None:
@@ -212,7 +199,10 @@ async def admit(given: Any, snapshot: StateSnapshot | None, *, within: bool = Fa
     Raises :class:`~daruma.graph.requests.RequestRefused`, or
     :class:`~daruma.state.interrupts.ReplyRefused` for an answer that does not fit its question.
     """
-    await in_thread(_read_secrets, _folders_of(given, snapshot))
+    task = snapshot.values.get("task") if snapshot else None
+    asked = given.get("workspace") if isinstance(given, Mapping) else None
+    folders = {str(asked or ""), str(task.workspace or "") if task else "", "."}
+    await in_thread(_read_secrets, folders)
     looks = isinstance(given, Mapping) and not _TAKES_TIME.isdisjoint(given)
     admitted = partial(_admitted, given, snapshot, within=within)
     return await in_thread(admitted) if looks else admitted()
@@ -229,12 +219,6 @@ def _admitted(given: Any, snapshot: StateSnapshot | None, *, within: bool) -> An
         _check_idle(snapshot)
     known = snapshot.values.get("messages", ()) if snapshot else ()
     return request(given, known=known, within=within)
-
-
-def _folders_of(given: Any, snapshot: StateSnapshot | None) -> set[str]:
-    task = snapshot.values.get("task") if snapshot else None
-    asked = given.get("workspace") if isinstance(given, Mapping) else None
-    return {str(asked or ""), str(task.workspace or "") if task else "", "."}
 
 
 def _read_secrets(folders: Iterable[str]) -> None:
@@ -276,21 +260,18 @@ def _answered(command: Command[Any], snapshot: StateSnapshot | None) -> Command[
 
 def _check_reply(value: Mapping[str, Any], reply: object) -> None:
     decisions = getattr(read_reply(value, reply), "decisions", ())
-    if said := _unkept(reply):
+    try:
+        json.dumps(reply)
+        said = unstorable_part(reply)
+    except (TypeError, ValueError, RecursionError):
+        said = "it is not JSON"
+    if said:
         raise ReplyRefused(f"the reply can not be kept: {said}")
     if any(mask_keys(each.args) != each.args for each in decisions):
         raise ReplyRefused(
             "the edit holds a key, which would be masked before it could run: "
             "put it into a file or variable of the workspace, and name that"
         )
-
-
-def _unkept(reply: object) -> str | None:
-    try:
-        json.dumps(reply)
-    except (TypeError, ValueError, RecursionError):
-        return "it is not JSON"
-    return unstorable_part(reply)
 
 
 def _matched(replies: object, snapshot: StateSnapshot) -> list[tuple[Any, Any]]:
@@ -423,18 +404,17 @@ def refuse_unkept_metadata(config: RunnableConfig) -> None:
     """
     told = ensure_config(config)  # also what the graph is called within
     for where in ("metadata", "configurable"):
-        _check(where, told.get(where) or {})
-
-
-def _check(where: str, given: Any) -> None:
-    for name, value in given.items():
-        if not isinstance(name, str):
-            raise RequestRefused(f"{where}[{name!r}] has no name to be kept by: take a text for it")
-        if said := _unkept_metadata(name) or _unkept_metadata(value):
-            raise RequestRefused(
-                f"{where}[{name[:100]!r}] can not be stored with a checkpoint: {said}; "
-                "leave it out, or give it as plain text"
-            )
+        given: Any = told.get(where) or {}
+        for name, value in given.items():
+            if not isinstance(name, str):
+                raise RequestRefused(
+                    f"{where}[{name!r}] has no name to be kept by: take a text for it"
+                )
+            if said := _unkept_metadata(name) or _unkept_metadata(value):
+                raise RequestRefused(
+                    f"{where}[{name[:100]!r}] can not be stored with a checkpoint: {said}; "
+                    "leave it out, or give it as plain text"
+                )
 
 
 def _unkept_metadata(value: object) -> str | None:

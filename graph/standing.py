@@ -1,6 +1,6 @@
 """Where threads stand at this moment, and what is going on with them in whichever process."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -8,13 +8,7 @@ from typing import Any, Final, Literal
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import INTERRUPT
 
-from daruma.graph.storage import (
-    Connection,
-    Database,
-    PostgresSaver,
-    ProcessLife,
-    is_held_here,
-)
+from daruma.graph.storage import Connection, Database, PostgresSaver, ProcessLife, is_held_here
 from daruma.state.result import TaskResult
 
 # --- What jobs are called in the queue; known also where procrastinate is not installed.
@@ -157,13 +151,10 @@ def status_of(result: TaskResult | None, questions: Iterable[Any]) -> str:
     A thread is held after a rollback that failed, until somebody decides.
     """
     values = [each.value for each in questions]
-    if any(_holds(value) for value in values):
-        return "held"
+    for value in values:
+        options = {*(value.get("options") or ())} if isinstance(value, Mapping) else set[str]()
+        if {"retry", "keep"} <= options <= {"retry", "restore", "keep"}:
+            return "held"
     if result:
         return result.status
     return "waiting" if values else "unfinished"
-
-
-def _holds(value: Any) -> bool:
-    options: Collection[str] = (value.get("options") or ()) if isinstance(value, Mapping) else ()
-    return {"retry", "keep"} <= {*options} <= {"retry", "restore", "keep"}

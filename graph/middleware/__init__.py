@@ -14,13 +14,7 @@ if TYPE_CHECKING:
     from daruma.graph.middleware._gate import Gate
     from daruma.graph.middleware._model_calls import Failover, RepairLadder
 else:
-    _opened = open_late(
-        __name__,
-        {
-            "_gate": "Gate",
-            "_model_calls": "Failover RepairLadder",
-        },
-    )
+    _opened = open_late(__name__, {"_gate": "Gate", "_model_calls": "Failover RepairLadder"})
 
     def __getattr__(name: str) -> object:
         try:

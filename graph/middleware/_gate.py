@@ -98,13 +98,13 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
 
     @hook_config(can_jump_to=["end"])
     def after_model(self, state: GateState, runtime: Any) -> dict[str, Any] | None:  # noqa: ARG002
-        message, calls = self._pending(state["messages"])
-        if message is None or not calls:
+        message, results = newest_answer(state["messages"])
+        waiting = [c for c in message.tool_calls if c["id"] not in results] if message else []
+        if message is None or not waiting:
             return None
+        calls = [self._task(each, str(message.id)) for each in waiting]
         decisions: dict[str, Decision] = {}
-        after = self._decided(calls, decisions)
-        others = self._others(state["messages"], after)
-        return _update(message, (*after, *others), decisions)
+        return _update(message, self._decided(calls, decisions), decisions)
 
     @hook_config(can_jump_to=["end"])
     async def aafter_model(self, state: GateState, runtime: Any) -> dict[str, Any] | None:
@@ -127,24 +127,6 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
 
     def _showing(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         return request.override(tools=select_visible(request.tools, self._offer.settings))
-
-    def _pending(
-        self, messages: Sequence[AnyMessage]
-    ) -> tuple[AIMessage | None, tuple[ToolTask, ...]]:
-        """Return the newest answer, and its calls that have no result yet."""
-        message, results = newest_answer(messages)
-        if message is None:
-            return None, ()
-        calls = [each for each in message.tool_calls if each["id"] not in results]
-        return message, tuple(self._task(each, str(message.id)) for each in calls)
-
-    def _others(self, messages: Sequence[AnyMessage], ours: Sequence[ToolTask]) -> list[ToolTask]:
-        """Return an answer's open calls that are not ours to judge: an end answers them too."""
-        message, results = newest_answer(messages)
-        known = {*results, *(call.id for call in ours)}
-        calls = message.tool_calls if message else ()
-        tasks = [self._task(each, str(message and message.id)) for each in calls]
-        return [replace(each, status="ready") for each in tasks if each.id not in known]
 
     def _task(self, call: Mapping[str, Any], message_id: str) -> ToolTask:
         own = {"id": str(call["id"]), "name": call["name"], "args": dict(call["args"])}

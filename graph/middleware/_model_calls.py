@@ -66,8 +66,6 @@ class AroundModelCalls(AgentMiddleware[Any, Any, Any]):
 AUDIT = "daruma"
 """Where a message's ``response_metadata`` says what was changed of its calls, and what was said."""
 
-Mended = tuple[tuple[ToolTask, ...], list[Audit | None]]
-
 
 class RepairLadder(AroundModelCalls):
     """Mends an answer's tool calls before any of them runs; what can not be mended is answered.
@@ -86,9 +84,7 @@ class RepairLadder(AroundModelCalls):
         self._settings = (settings or Tools()).model_copy(update={"policy": {}})
 
     async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Handler,
+        self, request: ModelRequest[Any], handler: Handler
     ) -> ModelResponse[Any]:
         await import_schema_checks()
         offer = offer_for(request.tools, self._settings)
@@ -116,7 +112,7 @@ class RepairLadder(AroundModelCalls):
         calls: tuple[ToolTask, ...],
         offer: VisibleTools,
         handler: Handler,
-    ) -> Mended:
+    ) -> tuple[tuple[ToolTask, ...], list[Audit | None]]:
         """Ask the model about what the rules could not mend, as often as the settings allow."""
         audits: list[Audit | None] = []
         asked: list[str] = []
@@ -206,19 +202,22 @@ class Failover(AroundModelCalls):
             for each in fallbacks
         )
         self._main: tuple[BaseChatModel, BaseChatModel] | None = None
+        """The agent's model, and the same without retries of its own."""
         self._luck, self._clock = luck, clock
 
     async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Handler,
+        self, request: ModelRequest[Any], handler: Handler
     ) -> ModelResponse[Any]:
-        models = (self._ours(request.model), *self._fallbacks)
+        if self._main is None or self._main[0] is not request.model:
+            self._main = request.model, per_loop_model(request.model)
+        models = (self._main[1], *self._fallbacks)
         this = Pursuit(
             node="model",
             call=0,
             role="main",
-            chain=tuple(_name_of(each) for each in models),
+            chain=tuple(
+                str(getattr(each, "model_name", None) or type(each).__name__) for each in models
+            ),
             request=Request(request.messages),
             limits=self._limits,
             emit=partial(send_event, request),
@@ -238,12 +237,6 @@ class Failover(AroundModelCalls):
                 wait = this.failed(error)
             await asyncio.sleep(wait)
 
-    def _ours(self, model: BaseChatModel) -> BaseChatModel:
-        """Return the agent's model without retries of its own, made once for each."""
-        if self._main is None or self._main[0] is not model:
-            self._main = (model, per_loop_model(model))
-        return self._main[1]
-
     def _answered(
         self, this: Pursuit, response: ModelResponse[Any], model: BaseChatModel
     ) -> ModelResponse[Any]:
@@ -253,7 +246,3 @@ class Failover(AroundModelCalls):
         if message is None or (record := this.failover(used=this.model)) is None:
             return response
         return ModelResponse(result=[with_failover(message, record)])
-
-
-def _name_of(model: BaseChatModel) -> str:
-    return str(getattr(model, "model_name", None) or type(model).__name__)

@@ -1,6 +1,6 @@
 """An agent's tools and requests as our rules see them."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +10,7 @@ from langchain_core.tools import BaseTool
 
 from daruma.state.events import Event
 from daruma.state.settings import Tools
-from daruma.tools.calls import (
-    Tool,
-    VisibleTools,
-    check_names,
-    foreign_tool,
-)
+from daruma.tools.calls import Tool, VisibleTools, check_names, foreign_tool
 from daruma.tools.calls.policy import profile_shows
 
 # --- What a model answers, and who is told of it.
@@ -41,16 +36,14 @@ Given = BaseTool | Callable[..., Any] | dict[str, Any]
 """What ``create_agent`` takes for a tool."""
 
 
-def offer_for(
-    given: Iterable[Given], settings: Tools, hidden: Collection[str] = ()
-) -> VisibleTools:
+def offer_for(given: Iterable[Given], settings: Tools) -> VisibleTools:
     """Return what a model is offered.
 
     Raises :class:`~daruma.tools.calls.ToolNameConflictError` for names that could mean two.
     """
     tools = tools_of(given)
     check_names(tools, settings.name_aliases, normalize=settings.normalize_names)
-    return VisibleTools(tools=tools, hidden=frozenset(hidden), settings=settings)
+    return VisibleTools(tools=tools, hidden=frozenset(), settings=settings)
 
 
 def tools_of(given: Iterable[Given]) -> tuple[Tool, ...]:

@@ -67,8 +67,7 @@ from daruma.graph.storage._saving import (
     PendingWrites,
     fence_of,
     lost_by,
-    valued,
-    written,
+    row_values,
 )
 from daruma.graph.storage._sealing import Sealing
 from daruma.graph.storage._steering import PostgresSteering, told_in
@@ -197,17 +196,14 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
 
     async def home(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Carry out an operation on the loop that the connections live on, from any loop."""
-        return await on(self.loop, self._fenced(operation))
 
-    def home_waiting(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do the same, from a thread that can wait."""
-        return run(self._fenced(operation), loop=self.loop)
+        async def fenced() -> T:
+            if self._pending:
+                await self._pending.settled()
+            with lost_by(self.hold):
+                return await self.database.patiently(operation)
 
-    async def _fenced(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        if self._pending:
-            await self._pending.settled()
-        with lost_by(self.hold):
-            return await self.database.patiently(operation)
+        return await on(self.loop, fenced())
 
     async def statement(self, statement: str, values: Mapping[str, Any]) -> list[DictRow]:
         """Carry out a statement with FENCE in it, from any loop; return its rows."""
@@ -287,16 +283,16 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         made = write_rows(place, writes, self.serde, self.sealing, together=together)
         self.steering.told |= told_in(writes)
         if asked := _asked(place, writes):
-            await self.statement(ASK, {**written(made), **asked})
+            await self.statement(ASK, {**row_values("written", made), **asked})
         elif all(channel in WRITES_IDX_MAP for channel, _ in writes):
-            await self.statement(WRITE_OVER, written(made))
+            await self.statement(WRITE_OVER, row_values("written", made))
         elif self._pending and ends:
             await self._pending.add(made)
         else:
             await self._write(made)
 
     async def _write(self, made: Sequence[WriteRow]) -> None:
-        await self.statement(WRITE, written(made))
+        await self.statement(WRITE, row_values("written", made))
 
     async def aput(
         self,
@@ -307,14 +303,8 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
     ) -> RunnableConfig:
         return await on(self.loop, self._put(config, checkpoint, metadata, new_versions))
 
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        return run(self._put(config, checkpoint, metadata, new_versions), loop=self.loop)
+    def put(self, *args: Any, **named: Any) -> RunnableConfig:
+        return run(self.aput(*args, **named), loop=self.loop)
 
     async def _put(
         self,
@@ -332,7 +322,8 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
 
         def dump() -> dict[str, Any]:
             at = [((*place[:2], name, str(version)), held[name]) for name, version in new.items()]
-            return valued([blob_row(where, each, self.serde, self.sealing) for where, each in at])
+            rows = [blob_row(where, each, self.serde, self.sealing) for where, each in at]
+            return row_values("valued", rows)
 
         is_long = any(type(held[name]) is DeltaSnapshot for name in new)
         values = {
@@ -347,7 +338,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
 
         async def save(writes: Sequence[WriteRow]) -> None:
             told = [*self.steering.told]
-            given = {**values, **written(writes), "told": told}
+            given = {**values, **row_values("written", writes), "told": told}
             try:
                 rows = await self.statement(SAVE_AGAIN if told else SAVE, given)
             except UniqueViolation:
@@ -365,7 +356,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         return await self.home(lambda: self._advising(lambda: self._get(config)))
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return self.home_waiting(lambda: self._advising(lambda: self._get(config)))
+        return run(self.aget_tuple(config), loop=self.loop)
 
     async def _get(self, config: RunnableConfig) -> CheckpointTuple | None:
         thread, namespace, named = _place_of(config)
@@ -382,12 +373,16 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
     async def alist(
         self, config: RunnableConfig | None, **search: Any
     ) -> AsyncIterator[CheckpointTuple]:
-        listing = lambda: self._advising(lambda: self._listed(config, **search))  # noqa: E731
-        for found in await self.home(listing):
+        for found in await self._at_once(config, **search):
             yield found
 
     def list(self, config: RunnableConfig | None, **search: Any) -> Iterator[CheckpointTuple]:
-        yield from self.home_waiting(lambda: self._advising(lambda: self._listed(config, **search)))
+        yield from run(self._at_once(config, **search), loop=self.loop)
+
+    async def _at_once(
+        self, config: RunnableConfig | None, **search: Any
+    ) -> Sequence[CheckpointTuple]:
+        return await self.home(lambda: self._advising(lambda: self._listed(config, **search)))
 
     async def _listed(
         self,
@@ -438,7 +433,8 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        return self.home_waiting(lambda: self._advising(lambda: self._history(config, channels)))
+        history = self.aget_delta_channel_history(config=config, channels=channels)
+        return run(history, loop=self.loop)
 
     async def _history(
         self, config: RunnableConfig, channels: Sequence[str]
@@ -469,16 +465,13 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
                 await cursor.execute(BEFORE, damage.where.before)
                 earlier = [row["checkpoint_id"] for row in await cursor.fetchall()]
             for each in earlier:
-                try:
-                    await self._read_whole(config_of(damage.where.thread, "", each))
+                config = config_of(damage.where.thread, "", each)
+                try:  # to read it whole, with the histories of all channels that may have one
+                    if found := await self._get(config):
+                        kept = found.checkpoint
+                        channels = replayed(kept["channel_versions"], kept["channel_values"])
+                        await self._history(config, channels)
                 except DamagedState:
                     continue
                 raise damage.advising(each) from damage
             raise damage.advising(None) from damage
-
-    async def _read_whole(self, config: RunnableConfig) -> None:
-        """Read a checkpoint with the histories of all channels that may have one."""
-        if found := await self._get(config):
-            checkpoint = found.checkpoint
-            channels = replayed(checkpoint["channel_versions"], checkpoint["channel_values"])
-            await self._history(config, channels)

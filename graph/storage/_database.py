@@ -4,10 +4,10 @@ import asyncio
 import math
 import random
 from asyncio import AbstractEventLoop
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from psycopg.rows import DictRow
 from psycopg_pool import PoolClosed, PoolTimeout
@@ -15,6 +15,7 @@ from psycopg_pool import PoolClosed, PoolTimeout
 from daruma.graph.storage._pool import (
     Connection,
     Pool,
+    Values,
     answers_within,
     error_line,
     leaves_connections_dead,
@@ -93,7 +94,11 @@ class Patience:
             try:
                 done = await operation()
             except PoolClosed:
-                raise _closed(self.place) from None
+                raise StorageUnavailable(
+                    f"{self.place} was closed here: a graph works for as long as the block of its "
+                    "`open_postgres` lasts; open it again and build the graph on that, then "
+                    "invoke(None, config) goes on with what had been begun"
+                ) from None
             except Exception as error:
                 if meaning_of(error) == "wrong":
                     raise
@@ -110,17 +115,12 @@ async def _rid_of_lost_ones(pool: Pool, error: Exception) -> None:
     if leaves_connections_dead(error):
         await pool.drain()
     elif not isinstance(error, PoolTimeout):
+        task = asyncio.current_task()
+        before = task.cancelling() if task else 0
         with answers_within(_GLANCE_SECONDS):
-            await _checked(pool)
-
-
-async def _checked(pool: Pool) -> None:
-    """Check the idle connections; the pool takes a cancellation for one that is lost."""
-    task = asyncio.current_task()
-    before = task.cancelling() if task else 0
-    await pool.check()
-    if task and task.cancelling() > before:
-        raise asyncio.CancelledError
+            await pool.check()
+        if task and task.cancelling() > before:  # the pool takes that for a lost connection
+            raise asyncio.CancelledError
 
 
 class _Trying:
@@ -137,49 +137,32 @@ class _Trying:
 
     def wait_after(self, error: Exception) -> float:
         """Return the seconds to wait. Raises StorageUnavailable when there is no use in that."""
+        place, line = self._patience.place, error_line(error)
         if meaning_of(error) == "full":
-            raise _full(self._patience.place, error) from error
+            raise StorageUnavailable(
+                f"{place} has no room left on its disk ({line}): nothing that was stored is lost; "
+                "make room there, then `daruma resume THREAD`, or invoke(None, config), goes on"
+            ) from error
         now, wait = monotonic(), pause(self._tries, random.random())  # noqa: S311 - no secret
         self._tries += 1
         if not isinstance(error, PoolTimeout):
-            self._cause = error_line(error)
+            self._cause = line
+        tried = now - self._first
         if isinstance(error, PoolTimeout) and self._patience.answered > self._began:
             self._lost = now  # others are answered meanwhile: it is busy, not lost
-            if now + wait - self._first > self._patience.busy_seconds:
-                raise _busy(self._patience.place, now - self._first) from error
+            if wait + tried > self._patience.busy_seconds:
+                raise StorageUnavailable(
+                    f"{place} was too busy with other runs of this process for {tried:.0f} s: "
+                    "nothing that was stored is lost; with fewer at once, `daruma resume THREAD`, "
+                    "or invoke(None, config), goes on from there"
+                ) from error
         elif now + wait - self._lost > self._patience.seconds:
-            raise self._given_up(error, now - self._first) from error
+            raise StorageUnavailable(
+                f"{place} was lost ({self._cause or line}) and did not come back within "
+                f"{tried:.0f} s: nothing that was stored is lost; when it is back, "
+                "`daruma resume THREAD`, or invoke(None, config), goes on from there"
+            ) from error
         return wait
-
-    def _given_up(self, error: Exception, tried: float) -> StorageUnavailable:
-        return StorageUnavailable(
-            f"{self._patience.place} was lost ({self._cause or error_line(error)}) and did not "
-            f"come back within {tried:.0f} s: nothing that was stored is lost; when it is back, "
-            "`daruma resume THREAD`, or invoke(None, config), goes on from there"
-        )
-
-
-def _closed(place: str) -> StorageUnavailable:
-    return StorageUnavailable(
-        f"{place} was closed here: a graph works for as long as the block of its `open_postgres` "
-        "lasts; open it again and build the graph on that, then invoke(None, config) goes on with "
-        "what had been begun"
-    )
-
-
-def _full(place: str, error: Exception) -> StorageUnavailable:
-    return StorageUnavailable(
-        f"{place} has no room left on its disk ({error_line(error)}): nothing that was stored is "
-        "lost; make room there, then `daruma resume THREAD`, or invoke(None, config), goes on"
-    )
-
-
-def _busy(place: str, tried: float) -> StorageUnavailable:
-    return StorageUnavailable(
-        f"{place} was too busy with other runs of this process for {tried:.0f} s: nothing that was "
-        "stored is lost; with fewer at once, `daruma resume THREAD`, or invoke(None, config), "
-        "goes on from there"
-    )
 
 
 # --- The one way to the database: every operation of the saver, the lease, the journal goes
@@ -209,21 +192,23 @@ class Database:
         """
         return await self.patience.over(operation, self.pool)
 
-    async def statement(self, statement: str, values: Mapping[str, Any]) -> list[DictRow]:
+    async def statement(self, statement: str, values: Values) -> list[DictRow]:
         """Carry out one statement, a transaction by itself, from any loop; return its rows."""
-        return await on(self.loop, self.patiently(lambda: self._carried_out(statement, values)))
 
-    async def _carried_out(self, statement: str, values: Mapping[str, Any]) -> list[DictRow]:
-        connection = await self.pool.getconn()  # its context would commit, which is done already
-        try:
-            return await connection.carried_out(statement, values)
-        finally:
-            await self.pool.putconn(connection)
+        async def once() -> list[DictRow]:
+            connection = await self.pool.getconn()  # its context would commit: that is done already
+            try:
+                return await connection.carried_out(statement, values)
+            finally:
+                await self.pool.putconn(connection)
+
+        return await on(self.loop, self.patiently(once))
 
     async def transact(self, work: Work[T]) -> T:
         """Do work in one transaction, from any loop."""
-        return await on(self.loop, self.patiently(lambda: self._once(work)))
 
-    async def _once(self, work: Work[T]) -> T:
-        async with self.pool.connection() as connection, connection.transaction():
-            return await work(connection)
+        async def once() -> T:
+            async with self.pool.connection() as connection, connection.transaction():
+                return await work(connection)
+
+        return await on(self.loop, self.patiently(once))

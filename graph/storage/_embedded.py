@@ -41,12 +41,20 @@ class Programs:
         self._account = _account() if os.geteuid() == 0 else None
         self._installation = _installed()
         if self._account:
-            _check_reachable(folder)
+            if not _reachable(folder / "data"):
+                raise StorageUnavailable(
+                    f"as root the embedded Postgres runs as {_ACCOUNT!r}, which can not enter "
+                    f"{folder}: set DARUMA_DATA_DIR to a folder that everyone may enter"
+                )
             if not _reachable(self._installation):
                 self._installation = _copied(self._installation, folder / _INSTALLATION)
 
     def run(self, program: str, *arguments: str, pass_fds: Collection[int] = ()) -> None:
         """Run a program to its end; raises :class:`StorageUnavailable` with its last words."""
+        identity: dict[str, Any] = {}
+        if self._account:
+            user, group = self._account.pw_uid, self._account.pw_gid
+            identity = {"user": user, "group": group, "extra_groups": []}
         done = run_program(
             [str(self._installation / "bin" / program), *arguments],
             cwd="/",
@@ -55,7 +63,7 @@ class Programs:
             stdout=PIPE,
             stderr=STDOUT,
             pass_fds=pass_fds,
-            **self._identity(),
+            **identity,
         )
         if done.returncode:
             words = done.stdout.decode(errors="replace").strip().splitlines() or ["no message"]
@@ -65,12 +73,6 @@ class Programs:
         """Make the account that the programs run as the owner of ``path``."""
         if self._account:
             os.chown(path, self._account.pw_uid, self._account.pw_gid)
-
-    def _identity(self) -> dict[str, Any]:
-        if not self._account:
-            return {}
-        user, group = self._account.pw_uid, self._account.pw_gid
-        return {"user": user, "group": group, "extra_groups": []}
 
 
 def _installed() -> Path:
@@ -100,14 +102,6 @@ def _account() -> pwd.struct_passwd:
 
 def _reachable(path: Path) -> bool:
     return all(each.stat().st_mode & 0o001 for each in path.parents)
-
-
-def _check_reachable(folder: Path) -> None:
-    if not _reachable(folder / "data"):
-        raise StorageUnavailable(
-            f"as root the embedded Postgres runs as {_ACCOUNT!r}, which can not enter {folder}: "
-            "set DARUMA_DATA_DIR to a folder that everyone may enter"
-        )
 
 
 def _copied(installation: Path, to: Path) -> Path:
@@ -181,7 +175,11 @@ class Server:
         self._remove_leftovers(self._sockets())
         if self._log.exists():
             self._log.replace(self._log.with_suffix(".old"))
-        options = shlex.join(["-h", "", "-k", str(self._make_sockets())])
+        sockets = self._data
+        if len(os.fsencode(sockets / _SOCKET)) > _LONGEST_SOCKET_PATH:
+            sockets = Path(tempfile.mkdtemp(prefix="daruma-"))
+            self._programs.give(sockets)
+        options = shlex.join(["-h", "", "-k", str(sockets)])
         where = ["-D", str(self._data), "-l", str(self._log), "-o", options]
         wait = ["-w", "-t", str(_START_SECONDS)]
         try:
@@ -206,13 +204,6 @@ class Server:
                 f"{self._data} is of Postgres {version}, not {_VERSION}: "
                 "upgrade it with pg_upgrade, or set DARUMA_DATA_DIR to another folder"
             )
-
-    def _make_sockets(self) -> Path:
-        if len(os.fsencode(self._data / _SOCKET)) <= _LONGEST_SOCKET_PATH:
-            return self._data
-        sockets = Path(tempfile.mkdtemp(prefix="daruma-"))
-        self._programs.give(sockets)
-        return sockets
 
     def _sockets(self) -> Path | None:
         """Where the running server listens: the fifth line of its ``postmaster.pid``."""

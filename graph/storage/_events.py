@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby
-from typing import Any, Final, LiteralString
+from typing import Any, Final
 from weakref import WeakSet
 
 import psycopg
@@ -241,18 +241,11 @@ class EventLog:
 
     async def forget(self, seconds: float = KEPT) -> None:
         """Delete what was told longer ago."""
+        await self._database.statement(_FORGET, [seconds])
 
-        async def forget(connection: Connection) -> None:
-            await connection.execute(_FORGET, [seconds])
-
-        await self._database.transact(forget)
-
-    async def _found(self, query: LiteralString, *values: str) -> int:
-        async def find(connection: Connection) -> int:
-            row = await (await connection.execute(query, values)).fetchone()
-            return (row and row["id"]) or 0
-
-        return await self._database.transact(find)
+    async def _found(self, query: str, *values: str) -> int:
+        (row,) = await self._database.statement(query, values)
+        return int(row["id"] or 0)
 
     async def close(self) -> None:
         """Let go of the connection that listens, if there is one."""

@@ -1,7 +1,7 @@
 """The history that delta channels are replayed from, and whether it is whole (DU-08)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -40,30 +40,22 @@ def refuse_gaps(walk: Walk, notes: Notes) -> None:
         lost = walk.open.get(channel)
         if lost:
             raise LostAncestor(f"its ancestor {lost} is lost", lost)
-        _refuse_lost_snapshot(walk, channel, notes)
+        for each in chain:
+            manifest = notes.get(each, {}).get("manifest") or {}
+            if channel in manifest.get("blobs", ()) and (channel, each) not in walk.snapshots:
+                raise LostAncestor(f"the snapshot of {channel!r} at {each} is lost", each)
         for child, parent in zip([walk.target, *chain], [*chain, None], strict=True):
-            ends = parent is None and channel not in walk.open
-            if child in notes and not ends:
-                _refuse_lost_writes(walk, channel, sound(notes[child]["manifest"]), parent)
-
-
-def _refuse_lost_writes(
-    walk: Walk, channel: str, manifest: Mapping[str, Any], parent: str | None
-) -> None:
-    if manifest["parent"] != parent:
-        since = manifest["parent"] or ""
-        raise LostAncestor(f"its ancestor {since or 'of old'} is lost", since)
-    lost = manifest["writes"].get(channel, 0) - walk.writes[channel, parent or ""]
-    if lost > 0 and parent:
-        raise LostAncestor(f"{lost} of the writes to {channel!r} at {parent} are lost", parent)
-
-
-def _refuse_lost_snapshot(walk: Walk, channel: str, notes: Notes) -> None:
-    for each in walk.chains[channel]:
-        manifest = notes.get(each, {}).get("manifest") or {}
-        wanted: Iterable[str] = manifest.get("blobs", ())
-        if channel in wanted and (channel, each) not in walk.snapshots:
-            raise LostAncestor(f"the snapshot of {channel!r} at {each} is lost", each)
+            if child not in notes or (parent is None and channel not in walk.open):
+                continue
+            manifest = sound(notes[child]["manifest"])
+            if manifest["parent"] != parent:
+                since = manifest["parent"] or ""
+                raise LostAncestor(f"its ancestor {since or 'of old'} is lost", since)
+            gone = manifest["writes"].get(channel, 0) - walk.writes[channel, parent or ""]
+            if gone > 0 and parent:
+                raise LostAncestor(
+                    f"{gone} of the writes to {channel!r} at {parent} are lost", parent
+                )
 
 
 # --- The history that delta channels are replayed from: a chain of ancestors, and what these hold.

@@ -12,7 +12,7 @@ from psycopg import Rollback
 from psycopg.rows import DictRow
 
 from daruma.graph.storage._checkpoints import CheckpointSaver
-from daruma.graph.storage._database import Database, Work
+from daruma.graph.storage._database import Database
 from daruma.graph.storage._ledgers import Place, decides, key_of
 from daruma.graph.storage._pool import Connection
 from daruma.graph.storage._rows import open_writes
@@ -235,26 +235,14 @@ class PostgresReplies:
         self._sealing = sealing
 
     async def accept(self, thread_id: str, replies: Mapping[str, Any]) -> bool:
-        return await self._database.transact(self._accepting(thread_id, replies))
-
-    async def find(self, thread_id: str, ids: Collection[str]) -> dict[str, Any]:
-        return await self._database.transact(self._finding(thread_id, ids))
-
-    async def has_decisions(self, thread_id: str) -> bool:
-        async def find(connection: Connection) -> list[DictRow]:
-            return await (await connection.execute(_ALL, [thread_id])).fetchall()
-
-        rows = await self._database.transact(find)
-        return any(decides(self._opened(thread_id, row)) for row in rows)
-
-    def _accepting(self, thread_id: str, replies: Mapping[str, Any]) -> Work[bool]:
         # In one order, so that two who answer the same questions can not wait for each other.
         # Which acceptance it was is kept: one whose acknowledgement was lost is made again.
         own = uuid4().hex
-        rows = [
-            [thread_id, id_, *self._sealed(thread_id, id_, replies[id_]), own]
-            for id_ in sorted(replies)
-        ]
+        rows = []
+        for id_ in sorted(replies):
+            reply = self._serde.dumps_typed(replies[id_])
+            sealed = self._sealing.seal(reply, (thread_id, "reply", id_))
+            rows.append([thread_id, id_, *sealed, own])
 
         async def accept(connection: Connection) -> bool:
             async with connection.transaction() as together:
@@ -266,19 +254,15 @@ class PostgresReplies:
                 return True
             return False
 
-        return accept
+        return await self._database.transact(accept)
 
-    def _finding(self, thread_id: str, ids: Collection[str]) -> Work[dict[str, Any]]:
-        async def find(connection: Connection) -> dict[str, Any]:
-            found = await connection.execute(_FIND, [thread_id, list(ids)])
-            return {
-                row["interrupt_id"]: self._opened(thread_id, row) for row in await found.fetchall()
-            }
+    async def find(self, thread_id: str, ids: Collection[str]) -> dict[str, Any]:
+        rows = await self._database.statement(_FIND, [thread_id, list(ids)])
+        return {row["interrupt_id"]: self._opened(thread_id, row) for row in rows}
 
-        return find
-
-    def _sealed(self, thread_id: str, id_: str, reply: Any) -> tuple[str, bytes]:
-        return self._sealing.seal(self._serde.dumps_typed(reply), (thread_id, "reply", id_))
+    async def has_decisions(self, thread_id: str) -> bool:
+        rows = await self._database.statement(_ALL, [thread_id])
+        return any(decides(self._opened(thread_id, row)) for row in rows)
 
     def _opened(self, thread_id: str, row: DictRow) -> Any:
         """Read a reply. Raises :class:`~daruma.state.errors.DamagedState`."""
@@ -361,38 +345,26 @@ async def read_inbox(
 
 async def claim_questions(saver: CheckpointSaver, thread: str | None) -> list[OpenQuestion]:
     """Return the open questions of a thread, or of all, that nobody else tells of from now on."""
-
-    async def claim(connection: Connection) -> set[tuple[str, str]]:
-        rows = await (await connection.execute(_CLAIM, {"thread": thread})).fetchall()
-        return {(row["thread_id"], row["interrupt_id"]) for row in rows}
-
-    claimed = await saver.database.transact(claim)
+    rows = await saver.database.statement(_CLAIM, {"thread": thread})
+    claimed = {(row["thread_id"], row["interrupt_id"]) for row in rows}
     found = await read_inbox(saver) if claimed else []
     return [each for each in found if (each.thread_id, each.interrupt_id) in claimed]
 
 
 async def settle_question(saver: CheckpointSaver, asked: OpenQuestion) -> None:
     """Have nobody tell of a question any more."""
-
-    async def settle(connection: Connection) -> None:
-        await connection.execute(_SETTLE, [asked.thread_id, asked.interrupt_id, asked.since])
-
-    await saver.database.transact(settle)
+    values = [asked.thread_id, asked.interrupt_id, asked.since]
+    await saver.database.statement(_SETTLE, values)
 
 
 def _question_in(saver: CheckpointSaver, row: DictRow) -> OpenQuestion:
     known = {name: row[name] for name in ("thread_id", "interrupt_id", "kind")}
     known["since"] = row["asked_at"].astimezone()
     try:
-        asked = _interrupts_in(saver, row)
+        _, writes = open_writes(row["thread_id"], row, saver.sealing)
+        values = (saver.serde.loads_typed((write.kind, write.payload)) for write in writes)
+        asked = [each for value in values for each in value if isinstance(each, Interrupt)]
         value = next(each.value for each in asked if each.id == row["interrupt_id"])
     except (DamagedState, StopIteration, TypeError) as error:
         return OpenQuestion(**known, text=f"damaged: {error}")
     return OpenQuestion(**known, text=summary_of(value), reply=reply_form(value), value=value)
-
-
-def _interrupts_in(saver: CheckpointSaver, row: DictRow) -> Sequence[Interrupt]:
-    _, writes = open_writes(row["thread_id"], row, saver.sealing)
-    values = (saver.serde.loads_typed((write.kind, write.payload)) for write in writes)
-    found = [each for value in values for each in value]
-    return [each for each in found if isinstance(each, Interrupt)]

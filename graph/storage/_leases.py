@@ -88,23 +88,15 @@ def _begun(pid: int) -> ProcessLife:
     file = folder / uuid4().hex
     with suppress(OSError):  # without it, others wait until the lease is over
         folder.mkdir(parents=True, exist_ok=True)
-        _sweep(folder)
+        for old in folder.iterdir():
+            with suppress(OSError):
+                if time.time() - old.stat().st_mtime > _OLD:
+                    with old.open("rb") as opened:  # raises where it is locked
+                        fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                    old.unlink()
         lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)  # kept open for as long as the process lives
     return ProcessLife(socket.gethostname(), pid, _boot(), str(file))
-
-
-def _sweep(folder: Path) -> None:
-    for file in folder.iterdir():
-        with suppress(OSError):
-            if time.time() - file.stat().st_mtime > _OLD and _is_free(file):
-                file.unlink()
-
-
-def _is_free(file: Path) -> bool:
-    with file.open("rb") as opened:
-        fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    return True
 
 
 @cache

@@ -405,14 +405,21 @@ def strict_saver(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[
 def thread_held(checkpointer: Any, thread_id: str) -> Iterator[Any]:
     """Hold a thread, and yield the checkpointer to write on it with.
 
-    Raises :class:`~daruma.state.errors.ThreadBusy`.
+    What a run wrote is stored before it lets go; its own error comes first. Raises
+    :class:`~daruma.state.errors.ThreadBusy`.
     """
     leases = leases_of(checkpointer)
     hold = leases.take(thread_id)
     saver = _writing(checkpointer, hold)
+    settled = getattr(saver, "settled", lambda: None)
     try:
-        with _all_stored(saver):
+        try:
             yield saver
+        except BaseException:
+            with suppress(Exception):  # a run that failed says why; what was lost is done again
+                settled()
+            raise
+        settled()
     finally:
         leases.give_back(hold)
 
@@ -423,9 +430,18 @@ async def athread_held(checkpointer: Any, thread_id: str) -> AsyncIterator[Any]:
     leases = leases_of(checkpointer)
     hold = await leases.atake(thread_id)
     saver = _writing(checkpointer, hold)
+    settled = getattr(saver, "asettled", None)
     try:
-        async with _aall_stored(saver):
+        try:
             yield saver
+        except BaseException:
+            with suppress(Exception):  # also swept away after its loop was closed: there is none
+                asyncio.get_running_loop()
+                if settled:
+                    await settled()
+            raise
+        if settled:
+            await settled()
     finally:
         await leases.agive_back(hold)
 
@@ -433,35 +449,6 @@ async def athread_held(checkpointer: Any, thread_id: str) -> AsyncIterator[Any]:
 def _writing(checkpointer: Any, hold: Hold) -> Any:
     held = getattr(checkpointer, "held", None)
     return held(hold) if held else checkpointer
-
-
-@contextmanager
-def _all_stored(saver: Any) -> Iterator[None]:
-    """See that what a run wrote is stored before it lets go; its own error comes first."""
-    settled = getattr(saver, "settled", lambda: None)
-    try:
-        yield
-    except BaseException:
-        with suppress(Exception):  # a run that failed says why; what was lost is done again
-            settled()
-        raise
-    settled()
-
-
-@asynccontextmanager
-async def _aall_stored(saver: Any) -> AsyncIterator[None]:
-    """Do the same, asynchronously."""
-    settled = getattr(saver, "asettled", None)
-    try:
-        yield
-    except BaseException:
-        with suppress(Exception):  # also swept away after its loop was closed: there is none
-            asyncio.get_running_loop()
-            if settled:
-                await settled()
-        raise
-    if settled:
-        await settled()
 
 
 def workspace_of(given: Any, snapshot: "StateSnapshot | None") -> str | None:

@@ -13,13 +13,7 @@ from psycopg.types.json import Jsonb
 
 from daruma.graph.storage._checkpoints import CheckpointSaver
 from daruma.graph.storage._pool import Connection
-from daruma.graph.storage._rows import (
-    blob_row,
-    checked,
-    config_of,
-    damage_at,
-    marked,
-)
+from daruma.graph.storage._rows import blob_row, checked, config_of, damage_at, marked
 from daruma.graph.storage._sealing import Sealing
 from daruma.state.errors import DamagedState, DarumaError
 from daruma.state.serializer import DeltaSnapshot
@@ -84,20 +78,14 @@ AND EXISTS (
     AND going.checkpoint_id = passed.checkpoint_id
 )
 """
+"""What came of calls made from checkpoints that are about to go. What is in doubt stays.
+
+So does a call whose checkpoint a crash lost: it can be made once more.
+"""
 _ASKING: Final = """
 SELECT DISTINCT checkpoint_id AS id FROM daruma_writes
 WHERE thread_id = %s AND checkpoint_ns = %s AND %s = ANY(channels) AND checkpoint_id = ANY(%s)
 """
-
-
-async def forget_passed_calls(
-    connection: Connection, thread_id: str, staying: Collection[str]
-) -> None:
-    """Delete what came of calls made from checkpoints that are about to go.
-
-    What is in doubt stays; so does a call whose checkpoint a crash lost: it can be made once more.
-    """
-    await connection.execute(_PASSED, [thread_id, list(staying)])
 
 
 async def asked_at(
@@ -241,7 +229,8 @@ async def thin(saver: CheckpointSaver, thread_id: str) -> None:
     staying = [
         await whole(saver, thread_id, each["ns"], each["id"])
         for each in found
-        if _stays(each, newest)
+        # The namespaces of the thread itself, and of calls that its newest checkpoint has made.
+        if ":" not in each["ns"] or not each["root_saved"] or each["root"] == newest
     ]
 
     async def thinned(connection: Connection) -> None:
@@ -249,18 +238,13 @@ async def thin(saver: CheckpointSaver, thread_id: str) -> None:
             await each.put(saver, connection, None)
         kept = [each.config["configurable"] for each in staying]
         ids = [each["checkpoint_id"] for each in kept]
-        await forget_passed_calls(connection, thread_id, ids)
+        await connection.execute(_PASSED, [thread_id, ids])
         named = {"thread": thread_id, "ns": [each["checkpoint_ns"] for each in kept], "ids": ids}
         for table in ("daruma_writes", "daruma_checkpoints"):
             await connection.execute(sql.SQL(_THIN).format(sql.Identifier(table)), named)
         await connection.execute(_UNUSED_BLOBS, named)
 
     await saver.transact(thinned)
-
-
-def _stays(head: Mapping[str, Any], newest: str | None) -> bool:
-    """Whether a namespace is the thread's own, or of a call that its newest checkpoint has made."""
-    return ":" not in head["ns"] or not head["root_saved"] or head["root"] == newest
 
 
 # --- Taking runs back: their checkpoints go, and the thread stands where it stood before them.
@@ -287,19 +271,12 @@ OR (NOT %(asking)s = ANY(channels) AND EXISTS (
     AND %(asking)s = ANY(asked.channels)
 )))
 """
-_WRITES: Final = """
-DELETE FROM daruma_writes
+_GOING: Final = """
 WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = ANY(%(gone)s)
 """
-_CHECKPOINTS: Final = """
-DELETE FROM daruma_checkpoints
-WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = ANY(%(gone)s)
-"""
-_EFFECTS: Final = """
-DELETE FROM daruma_effects
-WHERE thread_id = %(thread)s AND checkpoint_ns = %(ns)s AND checkpoint_id = ANY(%(gone)s)
-AND outcome IS NOT NULL
-"""
+_WRITES: Final = f"DELETE FROM daruma_writes {_GOING}"  # noqa: S608 - of constants alone
+_CHECKPOINTS: Final = f"DELETE FROM daruma_checkpoints {_GOING}"  # noqa: S608
+_EFFECTS: Final = f"DELETE FROM daruma_effects {_GOING} AND outcome IS NOT NULL"  # noqa: S608
 """Else a later call of the same name and words would be answered with these; doubts stay."""
 
 _REPLIES: Final = """
@@ -356,27 +333,21 @@ async def remove_runs(saver: CheckpointSaver, thread_id: str, run_ids: Sequence[
 
     rows = [_Row(**row) for row in await saver.transact(look)]
     for ns in sorted({row.ns for row in rows if row.gone}):
-        chain = _Chain([row for row in rows if row.ns == ns])
-        staying = [await whole(saver, thread_id, ns, row.id) for row in chain.orphans()]
-        asked = await asked_at(saver, thread_id, ns, [*chain.gone, *chain.ends()])
-        await saver.transact(_Removal(saver, thread_id, ns, chain, staying, asked))
+        await _remove(saver, thread_id, ns, _Chain([row for row in rows if row.ns == ns]))
 
 
-@dataclass(frozen=True)
-class _Removal:
-    saver: CheckpointSaver
-    thread_id: str
-    ns: str
-    chain: _Chain
-    staying: Sequence[Whole]
-    asked: Collection[str]
+async def _remove(saver: CheckpointSaver, thread_id: str, ns: str, chain: _Chain) -> None:
+    staying = [await whole(saver, thread_id, ns, row.id) for row in chain.orphans()]
+    asked = await asked_at(saver, thread_id, ns, [*chain.gone, *chain.ends()])
+    named = {"thread": thread_id, "ns": ns, "gone": chain.gone}
 
-    async def __call__(self, connection: Connection) -> None:
-        for each, row in zip(self.staying, self.chain.orphans(), strict=True):
-            await each.put(self.saver, connection, self.chain.before(row))
-        named = {"thread": self.thread_id, "ns": self.ns, "gone": self.chain.gone}
-        await connection.execute(_REPLIES, {**named, "asked": list(self.asked)})
-        for id_ in self.chain.ends():
+    async def remove(connection: Connection) -> None:
+        for each, row in zip(staying, chain.orphans(), strict=True):
+            await each.put(saver, connection, chain.before(row))
+        await connection.execute(_REPLIES, {**named, "asked": list(asked)})
+        for id_ in chain.ends():
             await connection.execute(_UNWRITTEN, {**named, "id": id_, "asking": INTERRUPT})
         for statement in (_WRITES, _EFFECTS, _CHECKPOINTS, _UNUSED_BLOBS):
             await connection.execute(statement, named)
+
+    await saver.transact(remove)

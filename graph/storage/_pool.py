@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import cached_property
@@ -21,6 +21,9 @@ from typing_extensions import override
 
 from daruma.graph.storage._schema import make_tables
 from daruma.state.errors import StorageUnavailable
+
+Values = Mapping[str, Any] | Sequence[Any]
+"""What the placeholders of a statement stand for, by name or in their order."""
 
 # --- What an error of the database means: that it is lost for now, is full, or was asked wrongly.
 
@@ -61,7 +64,13 @@ def meaning_of(error: BaseException) -> Meaning:
         return "wrong"
     if error.sqlstate == FULL:
         return "full"
-    return "lost" if _is_over_soon(error) else "wrong"
+    if error.sqlstate:
+        lost = error.sqlstate in _OVER_SOON or error.sqlstate.startswith(_KINDS_OVER_SOON)
+    elif isinstance(error, InterfaceError):  # mostly a misuse
+        lost = "closed" in str(error)
+    else:
+        lost = isinstance(error, OperationalError)
+    return "lost" if lost else "wrong"
 
 
 def leaves_connections_dead(error: BaseException) -> bool:
@@ -74,14 +83,6 @@ def error_line(error: BaseException) -> str:
     """Return what an error says, as a part of one line."""
     first, *_ = str(error).strip().splitlines() or [type(error).__name__]
     return first.rsplit(" failed: ")[-1].removeprefix("FATAL:").strip()
-
-
-def _is_over_soon(error: Error) -> bool:
-    if error.sqlstate:
-        return error.sqlstate in _OVER_SOON or error.sqlstate.startswith(_KINDS_OVER_SOON)
-    if isinstance(error, InterfaceError):  # mostly a misuse
-        return "closed" in str(error)
-    return isinstance(error, OperationalError)
 
 
 # --- A connection that does not wait for ever: a server that has fallen silent is a lost one.
@@ -140,7 +141,7 @@ class LimitedConnection(AsyncConnection[DictRow]):
         except OSError as error:
             raise OperationalError(f"the connection's socket is lost: {error}") from error
 
-    async def carried_out(self, statement: str, values: Mapping[str, Any]) -> list[DictRow]:
+    async def carried_out(self, statement: str, values: Values) -> list[DictRow]:
         """Carry out a statement that comes again and again; return its rows.
 
         A cursor that is given the same text again knows how to write down its values.
@@ -207,6 +208,7 @@ _OF_THE_URL = (
     "not permitted to log in", "could not translate host name", "failed to resolve host",
     "permission denied", "does not support SSL", "certificate", "not supported",
 )  # fmt: skip
+"""Parts of errors that a URL meets however often it is tried: such errors have no SQLSTATE."""
 
 _CONFIGURE_SECONDS = 2.0
 
@@ -226,7 +228,8 @@ async def connected(
     :class:`StorageUnavailable`.
     """
     shown = display_url(url)
-    seconds = _timeout(url)
+    given = str(conninfo_to_dict(url).get("connect_timeout", ""))
+    seconds = int(given) if given.isdecimal() and int(given) else _CONNECT_SECONDS
     url = make_conninfo(url, connect_timeout=seconds)
     version = await _made_ready(url, shown, seconds, outage_seconds)
     async with _pool(url, outage_seconds, connections) as pool:
@@ -248,7 +251,8 @@ async def _made_ready(url: str, shown: str, seconds: int, outage_seconds: float)
             raise _unavailable(shown, f"no answer within {seconds} s") from None
         except StorageUnavailable as error:
             lost = error.__cause__
-            if lost is None or meaning_of(lost) != "lost" or _is_of_the_url(lost):
+            of_the_url = any(each in str(lost) for each in _OF_THE_URL)
+            if lost is None or meaning_of(lost) != "lost" or of_the_url:
                 raise error from None
             limit = refused if any(e in str(lost) for e in _NOBODY_THERE) else outage_seconds
             if monotonic() + _FIRST_PAUSE > began + limit:
@@ -278,14 +282,6 @@ def explain_saver_errors() -> Iterator[None]:
         ) from error
 
 
-def _is_of_the_url(error: BaseException) -> bool:
-    """Whether a connection can not be had with this URL, however often it is tried.
-
-    libpq tells no SQLSTATE of a connection that was not made.
-    """
-    return any(each in str(error) for each in _OF_THE_URL)
-
-
 def display_url(url: str) -> str:
     """Return a URL or connection string as it may be shown: user, host, port and database.
 
@@ -308,11 +304,6 @@ def display_url(url: str) -> str:
     return f"postgresql://{who}{host}{f':{port}' if port else ''}/{name}"
 
 
-def _timeout(url: str) -> int:
-    given = str(conninfo_to_dict(url).get("connect_timeout", ""))
-    return int(given) if given.isdecimal() and int(given) else _CONNECT_SECONDS
-
-
 def _pool(url: str, outage_seconds: float, connections: int) -> Pool:
     return AsyncConnectionPool(
         url,
@@ -322,16 +313,11 @@ def _pool(url: str, outage_seconds: float, connections: int) -> Pool:
         max_size=max(connections, 1),
         timeout=min(_WAIT_SECONDS, max(1.0, outage_seconds)),
         reconnect_timeout=_RECONNECT_SECONDS,
-        reconnect_failed=_try_again,
+        reconnect_failed=AsyncConnectionPool.check,  # goes on connecting, for whoever waits
         configure=_configure,
         open=False,
         name="daruma",
     )
-
-
-async def _try_again(pool: Pool) -> None:
-    """Go on connecting, for whoever waits, and for whoever will."""
-    await pool.check()
 
 
 async def _configure(connection: Connection) -> None:

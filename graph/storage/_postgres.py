@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextma
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import wraps
-from importlib.util import find_spec
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 from langchain_core.embeddings import Embeddings
@@ -18,14 +17,7 @@ from langchain_core.embeddings import Embeddings
 from daruma.graph.learning_jobs import adrain_place
 from daruma.graph.storage._database import OUTAGE_VARIABLE, Database, Patience, seconds_of
 from daruma.graph.storage._journal import OpenQuestion, read_inbox
-from daruma.graph.storage._pool import (
-    MOST_CONNECTIONS,
-    Connection,
-    Pool,
-    connected,
-    display_url,
-    explained,
-)
+from daruma.graph.storage._pool import MOST_CONNECTIONS, Pool, connected, display_url, explained
 from daruma.graph.storage._pruning import OldThread, Pruned, Wanted, old_threads, prune, written_at
 from daruma.graph.storage._saver import PostgresSaver
 from daruma.graph.storage._sealing import Checked, Sealed, Sealing
@@ -36,24 +28,6 @@ from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import LLM
 from daruma.state.stored import STORED_TYPES
 from daruma.tools.threads import entered_in_thread
-
-# --- Closing what nobody has closed when the process ends, while its background loop still turns.
-
-
-@contextmanager
-def closed_at_exit(close: Callable[[], None]) -> Iterator[None]:
-    """Have ``close`` called at the exit if that comes first, as in a notebook that is shut down."""
-
-    def end() -> None:
-        with suppress(DarumaError):  # a lost database: there is nobody left to be told
-            close()
-
-    atexit.register(end)
-    try:
-        yield
-    finally:
-        atexit.unregister(end)
-
 
 # --- The key of a database, and whether it is the right one.
 
@@ -95,7 +69,7 @@ async def sealing_of(pool: Pool, given: str | bytes | None) -> Sealing:
     it holds a proof of its key. Raises :class:`~daruma.state.errors.KeyRefused`.
     """
     given = given or os.environ.get("DARUMA_POSTGRES_KEY") or None
-    sealed = _sealed(given) if given else None
+    sealed = Sealed(key_bytes(given)) if given else None
     async with pool.connection() as connection, connection.transaction():
         if sealed:
             await connection.execute(_LOCK)
@@ -105,35 +79,20 @@ async def sealing_of(pool: Pool, given: str | bytes | None) -> Sealing:
                 raise KeyRefused("this database is sealed: set DARUMA_POSTGRES_KEY to its key")
             return Checked()
         if row:
-            _prove(sealed, row["kind"], row["proof"])
+            try:
+                sealed.open((row["kind"], row["proof"]), _PLACE)
+            except DamagedState:
+                raise KeyRefused(
+                    "this database is sealed with another key: set DARUMA_POSTGRES_KEY to its own"
+                ) from None
+        elif (await connection.execute(_USED)).rowcount:
+            raise KeyRefused(
+                "this database holds threads in clear: go on without DARUMA_POSTGRES_KEY, or take "
+                "a new database for what is to be sealed"
+            )
         else:
-            await _begin(connection, sealed)
+            await connection.execute(_NOTE, sealed.seal(("proof", b""), _PLACE))
     return sealed
-
-
-def _sealed(given: str | bytes) -> Sealed:
-    key = key_bytes(given)
-    if not find_spec("cryptography"):
-        raise KeyRefused('sealing state needs a package: pip install "daruma-agent[encryption]"')
-    return Sealed(key)
-
-
-def _prove(sealed: Sealed, kind: str, proof: bytes) -> None:
-    try:
-        sealed.open((kind, proof), _PLACE)
-    except DamagedState:
-        raise KeyRefused(
-            "this database is sealed with another key: set DARUMA_POSTGRES_KEY to its own"
-        ) from None
-
-
-async def _begin(connection: Connection, sealed: Sealed) -> None:
-    if (await connection.execute(_USED)).rowcount:
-        raise KeyRefused(
-            "this database holds threads in clear: go on without DARUMA_POSTGRES_KEY, or take a "
-            "new database for what is to be sealed"
-        )
-    await connection.execute(_NOTE, sealed.seal(("proof", b""), _PLACE))
 
 
 # --- The one door to storage: the Postgres given, the environment's, or the embedded one.
@@ -184,11 +143,13 @@ class Postgres:
 
     def threads(self, limit: int = 50) -> list[ThreadRow]:
         """Return the threads, the one written last first."""
-        return self.checkpointer.home_waiting(lambda: self._threads(limit))
+        return run(self.athreads(limit), loop=self.checkpointer.loop)
 
     async def athreads(self, limit: int = 50) -> list[ThreadRow]:
         """Return the threads, the one written last first, on any event loop."""
-        return await self.checkpointer.home(lambda: self._threads(limit))
+        rows = await self.checkpointer.database.statement(_THREADS, [limit])
+        times = [written_at(row["checkpoint_id"], row.pop("ts")) for row in rows]
+        return [ThreadRow(**row, updated_at=at) for row, at in zip(rows, times, strict=True)]
 
     def inbox(self, *, kind: str | None = None, older_than: float = 0.0) -> list[OpenQuestion]:
         """Return what waits for a person, over all threads, what has waited longest first.
@@ -259,18 +220,6 @@ class Postgres:
         found = await old_threads(saver, wanted)
         found = [each for each in found if only is None or each.thread_id in only]
         return await prune(saver, found, wanted=wanted, keep_history=keep_history, full=full)
-
-    async def _threads(self, limit: int) -> list[ThreadRow]:
-        async with (
-            self.pool.connection() as connection,
-            connection.cursor() as cursor,
-        ):
-            await cursor.execute(_THREADS, [limit])
-            return [_thread_row(**row) for row in await cursor.fetchall()]
-
-
-def _thread_row(thread_id: str, checkpoint_id: str, checkpoints: int, ts: str | None) -> ThreadRow:
-    return ThreadRow(thread_id, checkpoint_id, written_at(checkpoint_id, ts), checkpoints)
 
 
 class NotOpened(DarumaError, AttributeError, TypeError):
@@ -364,11 +313,17 @@ def open_postgres(
         """Close what this process has opened: a fork of it has a copy, which nobody carries on."""
         return run(opening.__aexit__(*error)) if os.getpid() == own else None
 
+    def end() -> None:
+        """Close it at the exit if that comes first, as in a notebook that is shut down."""
+        with suppress(DarumaError):  # a lost database: there is nobody left to be told
+            stack.close()
+
     with ExitStack() as stack:
         postgres = run(opening.__aenter__())
         stack.push(close)
-        with closed_at_exit(stack.close):
-            yield postgres
+        stack.callback(atexit.unregister, end)
+        atexit.register(end)
+        yield postgres
 
 
 @opened("`async with aopen_postgres() as postgres:`, or elsewhere `with open_postgres()`")

@@ -5,10 +5,11 @@ All of it lies in Daruma's own folder on this host, and none of it in a workspac
 
 import shutil
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Final, Literal, get_args
 from uuid import UUID
 
 from langgraph.checkpoint.base import CheckpointTuple
@@ -16,7 +17,7 @@ from langgraph.checkpoint.serde.types import INTERRUPT
 from psycopg import sql
 
 from daruma.graph.storage._maintenance import channel_values, thin
-from daruma.graph.storage._pool import Connection, answers_within
+from daruma.graph.storage._pool import answers_within
 from daruma.graph.storage._saver import PostgresSaver
 from daruma.graph.storage._schema import GOING_WITH_A_THREAD
 from daruma.graph.storage._threads import TABLES, delete_thread, holding
@@ -68,19 +69,13 @@ def written_at(checkpoint_id: str, noted: str | None) -> datetime:
 
     The start of 1970 for one that tells neither.
     """
-    try:
+    with suppress(ValueError):
         return datetime.fromisoformat(noted or "").astimezone()
-    except ValueError:
-        return _of_id(checkpoint_id).astimezone()
-
-
-def _of_id(checkpoint_id: str) -> datetime:
-    try:
+    with suppress(ValueError):
         number = UUID(checkpoint_id).int
-    except ValueError:
-        return datetime.fromtimestamp(0, UTC)
-    ticks = (number >> 80) << 12 | (number >> 64) & 0xFFF
-    return _GREGORIAN + timedelta(microseconds=ticks // 10)
+        ticks = (number >> 80) << 12 | (number >> 64) & 0xFFF
+        return (_GREGORIAN + timedelta(microseconds=ticks // 10)).astimezone()
+    return datetime.fromtimestamp(0, UTC).astimezone()
 
 
 # --- The space that threads take in the database, and giving it back (DU-08).
@@ -105,22 +100,14 @@ _VACUUM_SECONDS: Final = 3600.0
 
 async def size_of(saver: PostgresSaver, thread_id: str) -> int:
     """Return the bytes of a thread's rows, about."""
-
-    async def measure(connection: Connection) -> int:
-        row = await (await connection.execute(_SIZE, {"thread": thread_id})).fetchone()
-        return int(row["size"]) if row else 0
-
-    return await saver.transact(measure)
+    (row,) = await saver.database.statement(_SIZE, {"thread": thread_id})
+    return int(row["size"])
 
 
 async def total(saver: PostgresSaver) -> int:
     """Return the bytes of all tables that hold threads, as they lie on the disk."""
-
-    async def measure(connection: Connection) -> int:
-        row = await (await connection.execute(_TOTAL, [list(TABLES)])).fetchone()
-        return int(row["size"]) if row else 0
-
-    return await saver.transact(measure)
+    (row,) = await saver.database.statement(_TOTAL, [list(TABLES)])
+    return int(row["size"])
 
 
 async def vacuum(saver: PostgresSaver, *, full: bool = False) -> None:
@@ -202,17 +189,14 @@ class Wanted:
 
 async def old_threads(saver: PostgresSaver, wanted: Wanted) -> list[OldThread]:
     """Return the threads that would go, the oldest first."""
-
-    async def find(connection: Connection) -> list[dict[str, Any]]:
-        return await (await connection.execute(_NEWEST)).fetchall()
-
     found = []
     latest = datetime.now().astimezone() - timedelta(seconds=wanted.older_than)
-    for row in await saver.transact(find):
+    for row in await saver.database.statement(_NEWEST, {}):
         updated_at = written_at(row["checkpoint_id"], row["ts"])
         if updated_at > latest:
             continue
-        standing = "running" if row["running"] else await _standing(saver, row["thread_id"])
+        newest = "running" if row["running"] else await _newest(saver, row["thread_id"])
+        standing = _standing_at(newest)
         if standing in wanted:
             size = await size_of(saver, row["thread_id"])
             found.append(OldThread(row["thread_id"], standing, updated_at, size))
@@ -269,11 +253,6 @@ async def _unchanged(own: PostgresSaver, thread: OldThread, wanted: Wanted) -> b
     return at == thread.updated_at and _standing_at(found) in wanted
 
 
-async def _standing(saver: PostgresSaver, thread_id: str) -> Standing:
-    found = await _newest(saver, thread_id)
-    return _standing_at(found) if isinstance(found, CheckpointTuple) else found
-
-
 async def _newest(
     saver: PostgresSaver, thread_id: str
 ) -> CheckpointTuple | Literal["damaged", "unfinished"]:
@@ -284,7 +263,9 @@ async def _newest(
         return "damaged"
 
 
-def _standing_at(found: CheckpointTuple) -> Standing:
+def _standing_at(found: CheckpointTuple | Standing) -> Standing:
+    if isinstance(found, Standing):
+        return found
     if any(channel == INTERRUPT for _, channel, _ in found.pending_writes or ()):
         return "waiting"
     result = found.checkpoint["channel_values"].get("result")
@@ -298,9 +279,5 @@ async def _workspaces(saver: PostgresSaver, found: CheckpointTuple) -> Collectio
     if savepoints is None and "savepoints" in found.checkpoint["channel_versions"]:
         savepoints = (await channel_values(saver, found, ["savepoints"]))["savepoints"]
     task = values.get("task")
-    workspaces = {each.workspace for each in (*_listed(savepoints), *([task] if task else []))}
-    return workspaces - {None}
-
-
-def _listed(savepoints: Any) -> Sequence[Any]:
-    return getattr(savepoints, "value", savepoints) or ()
+    listed = getattr(savepoints, "value", savepoints) or ()
+    return {each.workspace for each in (*listed, *([task] if task else []))} - {None}

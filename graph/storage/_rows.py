@@ -143,7 +143,11 @@ def checked(
     for key, form in _KEYS.items():
         if not isinstance(({**checkpoint, "channel_values": values}).get(key), form):
             raise DamagedState(f"its row lacks {key!r}")
-    if checkpoint["id"] != checkpoint_id or not _is_time(checkpoint["ts"]):
+    try:
+        datetime.fromisoformat(checkpoint["ts"])
+    except ValueError:
+        raise DamagedState("its row is not what was stored") from None
+    if checkpoint["id"] != checkpoint_id:
         raise DamagedState("its row is not what was stored")
     manifest = sound(checkpoint.get(NAME))
     kept = {key: value for key, value in checkpoint.items() if key != NAME}
@@ -159,14 +163,6 @@ def sound(manifest: Any) -> dict[str, Any]:
     ):
         raise DamagedState("its row has lost what it said of itself")
     return manifest
-
-
-def _is_time(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _mark(checkpoint: Row, metadata: Row, manifest: Row, place: Place, sealing: Sealing) -> str:

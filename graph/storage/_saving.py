@@ -10,7 +10,7 @@ from psycopg import DatabaseError
 from psycopg.rows import DictRow
 
 from daruma.graph.storage._ledgers import Hold
-from daruma.graph.storage._rows import NAME, BlobRow, WriteRow, jsonb
+from daruma.graph.storage._rows import NAME, WriteRow, jsonb
 from daruma.state.errors import HoldLost
 
 # --- Who may write on a thread: asserted within the transaction of each write (DU-03).
@@ -165,19 +165,10 @@ UPDATE SET channels = excluded.channels, type = excluded.type, blob = excluded.b
 """The same for questions, which wait from then on; one that is only asked again has its time."""
 
 
-def written(rows: Sequence[WriteRow]) -> dict[str, Any]:
-    """Return what the writes of a statement are given by, but for the fence's."""
-    return _rows("written", rows)
+def row_values(name: str, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """Return the values of a statement for rows that are ``written`` or ``valued``.
 
-
-def valued(rows: Sequence[BlobRow]) -> dict[str, Any]:
-    """Return what the values of a statement are given by."""
-    return _rows("valued", rows)
-
-
-def _rows(name: str, rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """Return rows as JSON, each with where its last column, bytes, stands among those of all.
-
+    They are JSON, each row with where its last column, bytes, stands among those of all.
     Arrays, one for each column, take psycopg as long as all the rest of saving.
     """
     ends = [*accumulate((len(row[-1]) for row in rows), initial=1)]
@@ -254,15 +245,15 @@ class PendingWrites:
     def _begin(self) -> None:
         """Store what is there, after what is being stored."""
         before, rows = self._storing, self._taken()
-        self._storing = asyncio.create_task(self._store_after(before, rows), name=STORING_APART)
-        self._storing.add_done_callback(_heard)
 
-    async def _store_after(
-        self, before: "asyncio.Task[None] | None", rows: Sequence[WriteRow]
-    ) -> None:
-        if before:
-            await before
-        await self._store(rows)
+        async def store() -> None:
+            if before:
+                await before
+            await self._store(rows)
+
+        self._storing = asyncio.create_task(store(), name=STORING_APART)
+        # What went wrong is noted: it is raised to the run, unless that was abandoned.
+        self._storing.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
     async def _stored_apart(self) -> None:
         while self._storing and not self._storing.done():
@@ -279,9 +270,3 @@ class PendingWrites:
             self._due = None
         taken, self._rows = self._rows, []
         return taken
-
-
-def _heard(ended: asyncio.Task[None]) -> None:
-    """Take note of what went wrong: it is raised to the run, unless that was abandoned."""
-    if not ended.cancelled():
-        ended.exception()

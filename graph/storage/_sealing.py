@@ -6,13 +6,10 @@ import os
 import zlib
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from importlib.util import find_spec
+from typing import Any, Final, Protocol
 
-from daruma.state.errors import DamagedState
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
+from daruma.state.errors import DamagedState, KeyRefused
 
 # --- Small values made smaller: Postgres compresses nothing that takes less than 2 KB.
 
@@ -128,7 +125,13 @@ class Sealed:
     hides = True
 
     def __init__(self, key: bytes) -> None:
-        self._cipher = _cipher(key)
+        if not find_spec("cryptography"):
+            raise KeyRefused(
+                'sealing state needs a package: pip install "daruma-agent[encryption]"'
+            )
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        self._cipher = AESGCM(key)
         self._marking = blake2b(b"daruma.mark", key=key).digest()
 
     def seal(self, value: Typed, place: Place) -> Typed:
@@ -152,12 +155,6 @@ class Sealed:
     def mark(self, text: str, place: Place) -> str:
         bound = _bound(place, text)
         return blake2b(bound, key=self._marking, digest_size=16).hexdigest()
-
-
-def _cipher(key: bytes) -> "AESGCM":
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-    return AESGCM(key)
 
 
 def _bound(place: Place, kind: str) -> bytes:

@@ -70,12 +70,8 @@ class PostgresStore(BaseStore):
 
     async def acount(self) -> int:
         """Return how many items there are, on any event loop."""
-
-        async def count(connection: Connection) -> int:
-            row = await (await connection.execute(COUNT)).fetchone()
-            return int(row["count"]) if row else 0
-
-        return await self.database.transact(count)
+        (row,) = await self.database.statement(COUNT, {})
+        return int(row["count"])
 
     @property
     def note(self) -> str:
@@ -125,11 +121,13 @@ class PostgresStore(BaseStore):
     async def _batch(self, ops: Sequence[Op]) -> list[Result]:
         refuse_unusable(ops)
         gets = [(op.namespace, op.key) for op in ops if isinstance(op, GetOp)]
-        if len(gets) == len(ops):
-            return await self._got(gets)
+        if len(gets) == len(ops):  # in one statement, with no transaction about it
+            found = await self.database.statement(*wanted(gets)) if gets else []
+            items = items_of(found, self._index.sealing)
+            return [items.get(name) for name in gets]
         searches = [op.namespace_prefix for op in ops if isinstance(op, SearchOp)]
-        if len(searches) == len(ops) and not await self._has_any(searches):
-            return [[] for _ in ops]
+        if len(searches) == len(ops) and not await self.database.statement(*beneath_any(searches)):
+            return [[] for _ in ops]  # many have never kept a thing there
         puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
         rows = await prepared(self._index, [op for op in puts.values() if op.value is not None])
         gone = [name for name, op in puts.items() if op.value is None]
@@ -144,16 +142,6 @@ class PostgresStore(BaseStore):
         if written:
             await self.meanings.learn([Text(n, row.meant, row.text) for n, row in written])
         return results
-
-    async def _got(self, names: Sequence[tuple[tuple[str, ...], str]]) -> list[Result]:
-        """Read items in one statement, with no transaction about it."""
-        rows = await self.database.statement(*wanted(names)) if names else []
-        items = items_of(rows, self._index.sealing)
-        return [items.get(name) for name in names]
-
-    async def _has_any(self, prefixes: Sequence[tuple[str, ...]]) -> bool:
-        """Whether there is anything to search in; many have never kept a thing there."""
-        return bool(await self.database.statement(*beneath_any(prefixes)))
 
     async def _read(
         self, connection: Connection, ops: Sequence[Op], vectors: Mapping[str, Vector | None]

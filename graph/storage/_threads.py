@@ -60,16 +60,13 @@ async def copy_sealed(
         await cursor.execute(found, [source])
         while rows := await cursor.fetchmany(_AT_ONCE):
             copies = [_copy(table, row, target, sealing) for row in rows]
+            insertion = sql.SQL("INSERT INTO {} ({}) VALUES ({}) ON CONFLICT DO NOTHING").format(
+                sql.Identifier(table),
+                sql.SQL(", ").join(map(sql.Identifier, rows[0])),
+                sql.SQL(", ").join(map(sql.Placeholder, rows[0])),
+            )
             async with connection.cursor() as into:
-                await into.executemany(_insertion(table, rows[0]), copies)
-
-
-def _insertion(table: str, row: Row) -> sql.Composed:
-    return sql.SQL("INSERT INTO {} ({}) VALUES ({}) ON CONFLICT DO NOTHING").format(
-        sql.Identifier(table),
-        sql.SQL(", ").join(map(sql.Identifier, row)),
-        sql.SQL(", ").join(map(sql.Placeholder, row)),
-    )
+                await into.executemany(insertion, copies)
 
 
 def _copy(table: str, row: Row, target: str, sealing: Sealing) -> dict[str, Any]:
@@ -77,16 +74,11 @@ def _copy(table: str, row: Row, target: str, sealing: Sealing) -> dict[str, Any]
     own = _SEALED.get(table)
     if table == "daruma_checkpoints":
         return copy | _noted(row, target, sealing)
-    return copy | (_values(own, row, target, sealing) if own else {})
-
-
-def _values(own: _Sealed, row: Row, target: str, sealing: Sealing) -> dict[str, Any]:
-    if row[own.payload] is None:
-        return {}
-    place = own.place(row)
-    value = sealing.open((row[own.kind], row[own.payload]), (row["thread_id"], *place))
-    kind, payload = sealing.seal(value, (target, *place))
-    return {own.kind: kind, own.payload: payload}
+    if own and row[own.payload] is not None:
+        place = own.place(row)
+        value = sealing.open((row[own.kind], row[own.payload]), (row["thread_id"], *place))
+        copy[own.kind], copy[own.payload] = sealing.seal(value, (target, *place))
+    return copy
 
 
 def _noted(row: Row, target: str, sealing: Sealing) -> dict[str, Any]:
@@ -216,11 +208,7 @@ async def prune_threads(saver: CheckpointSaver, thread_ids: Sequence[str], strat
 
 async def delete_for_runs(saver: CheckpointSaver, run_ids: Sequence[str]) -> None:
     """Take runs back, wherever they are: ``run_id`` in the metadata of their config names them."""
-
-    async def find(connection: Connection) -> list[str]:
-        found = await connection.execute(THREADS_OF, [list(map(str, run_ids))])
-        return [row["thread_id"] for row in await found.fetchall()]
-
-    for thread_id in await saver.transact(find):
-        async with holding(saver, thread_id) as own:
-            await remove_runs(own, thread_id, [str(each) for each in run_ids])
+    ids = [*map(str, run_ids)]
+    for row in await saver.database.statement(THREADS_OF, [ids]):
+        async with holding(saver, row["thread_id"]) as own:
+            await remove_runs(own, row["thread_id"], ids)

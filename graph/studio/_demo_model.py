@@ -4,6 +4,7 @@ What it edits and runs is real: a copy of the example's repository, in a tempora
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,23 +74,13 @@ class ShownModel(AnsweringModel):
         metadata: Mapping[str, Any],
         tools: Sequence[Mapping[str, Any]],
     ) -> AIMessage:
-        if (place := _place(messages, metadata, tools)) is None:
-            return AIMessage(HINT)
-        try:
-            return self._script.answer(messages, metadata=place, tools=tools)
-        except ScriptError:
-            return AIMessage(HINT)
-
-
-def _place(
-    messages: Sequence[BaseMessage], metadata: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]
-) -> dict[str, Any] | None:
-    """Return where the script stands; None for a task of another model's, or a chat."""
-    role = metadata.get(ROLE_KEY, "main")
-    asked = any(message.text == GOAL for message in messages)
-    if not asked or (role == "main" and not tools):
-        return None
-    return {**metadata, CALL_KEY: _answers(messages) if role == "main" else 0}
+        is_main = metadata.get(ROLE_KEY, "main") == "main"
+        asked = any(message.text == GOAL for message in messages)
+        if asked and (tools or not is_main):  # else it is a task of another model's, or a chat
+            place = {**metadata, CALL_KEY: _answers(messages) if is_main else 0}
+            with suppress(ScriptError):
+                return self._script.answer(messages, metadata=place, tools=tools)
+        return AIMessage(HINT)
 
 
 def _answers(messages: Sequence[BaseMessage]) -> int:
@@ -107,28 +98,22 @@ def shown(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises :class:`~daruma.graph.requests.RequestRefused` for a workspace of the user's own, and
     :class:`~daruma.graph.scenario.DemoRefused` without the programs of the checks.
     """
-    if not _is_the_goal(given.get("messages")):
+    messages: Any = given.get("messages")
+    try:
+        said = convert_to_messages(messages if isinstance(messages, list) else [messages])
+    except (ValueError, NotImplementedError, TypeError):
+        said = []
+    if not said or said[-1].text.strip().rstrip(".!").casefold() != GOAL.casefold():
         return {**given, "mode": "direct_chat", "workspace": None}
     own = given.get("workspace")
     if own and not (Path(str(own)) / "bill" / "split.py").is_file():
         raise RequestRefused(f"workspace {str(own)!r}: {HINT}")
     workspace = own or str(prepare(scenario_named(EXAMPLE)))
     messages = [HumanMessage(GOAL)]
-    return {"mode": "plan_exec", **_set(given), "messages": messages, "workspace": workspace}
+    kept = {key: value for key, value in given.items() if value is not None}
+    return {"mode": "plan_exec", **kept, "messages": messages, "workspace": workspace}
 
 
 async def ashown(given: Mapping[str, Any]) -> dict[str, Any]:
     """Do the same off the event loop, as files are copied."""
     return await to_thread(shown, given)
-
-
-def _is_the_goal(messages: Any) -> bool:
-    try:
-        said = convert_to_messages(messages if isinstance(messages, list) else [messages])
-    except (ValueError, NotImplementedError, TypeError):
-        return False
-    return bool(said) and said[-1].text.strip().rstrip(".!").casefold() == GOAL.casefold()
-
-
-def _set(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in given.items() if value is not None}

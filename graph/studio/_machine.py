@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal, Self
@@ -141,19 +142,17 @@ def _to_a_plan(question: Mapping[str, Any], decisions: Sequence[Decision]) -> di
 
 
 def _to_approvals(question: Mapping[str, Any], decisions: Sequence[Decision]) -> dict[str, Any]:
+    decided: list[dict[str, Any]] = []
     asked = zip(question["approvals"], question["action_requests"], decisions, strict=True)
-    return {"decisions": [_to_one(*each) for each in asked]}
-
-
-def _to_one(
-    approval: Mapping[str, Any], request: Mapping[str, Any], decision: Decision
-) -> dict[str, Any]:
-    own = {"approval_id": approval["approval_id"], "digest": approval["digest"]}
-    if isinstance(decision, Edit):
-        return {**own, "decision": "edit", "args": _edited(decision, request)}
-    if isinstance(decision, Reject):
-        return {**own, "decision": "deny", "reason": decision.message or ""}
-    return {**own, "decision": "approve"}
+    for approval, request, decision in asked:
+        own: dict[str, Any] = {"decision": "approve"}
+        if isinstance(decision, Edit):
+            own = {"decision": "edit", "args": _edited(decision, request)}
+        elif isinstance(decision, Reject):
+            own = {"decision": "deny", "reason": decision.message or ""}
+        named = {"approval_id": approval["approval_id"], "digest": approval["digest"]}
+        decided.append({**named, **own})
+    return {"decisions": decided}
 
 
 def _to_a_recovery(_: Mapping[str, Any], decisions: Sequence[Decision]) -> dict[str, Any]:
@@ -185,8 +184,7 @@ _REPLIES: Final[Mapping[str, Callable[[Mapping[str, Any], Sequence[Decision]], d
 # LangGraph gives such a reply to whatever asks next. Clients of its server send them all the same,
 # so here one is addressed to the question that it was shown with, or refused.
 
-_ID_LENGTH: Final = 32
-_HEX: Final = frozenset("0123456789abcdef")
+_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -228,15 +226,12 @@ def addressed(resume: object, pending: Mapping[str, Any], sent: Sent) -> dict[st
 
 def by_ids(resume: object) -> bool:
     """Whether a reply names its questions by their ids, as LangGraph forms these."""
-    return bool(_items(resume)) and all(_is_id(key) for key, _ in _items(resume))
+    keys = [key for key, _ in _items(resume)]
+    return bool(keys) and all(isinstance(key, str) and _ID.fullmatch(key) for key in keys)
 
 
 def _items(resume: object) -> Collection[tuple[Any, Any]]:
     return resume.items() if isinstance(resume, Mapping) else ()
-
-
-def _is_id(key: object) -> bool:
-    return isinstance(key, str) and len(key) == _ID_LENGTH and _HEX.issuperset(key)
 
 
 def _read(value: Any, reply: Any) -> Any:
@@ -248,7 +243,11 @@ def _read(value: Any, reply: Any) -> Any:
 
 
 def _refuse_stale(id_: str, value: Mapping[str, Any], resume: object, sent: Sent) -> None:
-    if sent.seen or _names(value, resume):
+    names = False  # whether it names what it is about; `read_reply` has compared the names
+    if isinstance(resume, Mapping):
+        of_calls = value["type"] == "approval_request"
+        names = not is_of_an_inbox(resume) if of_calls else resume.get("spec_review_id") is not None
+    if sent.seen or names:
         return
     if sent.at is None or sent.at < value.get("asked_at", 0):
         raise ReplyRefused(
@@ -269,17 +268,6 @@ def _refuse_stale(id_: str, value: Mapping[str, Any], resume: object, sent: Sent
         )
 
 
-def _names(value: Mapping[str, Any], resume: object) -> bool:
-    """Whether a reply names what it is about; :func:`read_reply` has compared the names."""
-    if not isinstance(resume, Mapping):
-        return False
-    if value["type"] == "approval_request":
-        return not is_of_an_inbox(resume)
-    return "spec_review_id" in resume and resume["spec_review_id"] is not None
-
-
-# --- The compiled graph as the development server runs it.
-
 # --- Errors as the server passes them on.
 
 
@@ -289,11 +277,6 @@ class Told(DarumaError, ValueError):
     The server tells a client no more than "An internal error occurred" of an error that is none of
     Python's own.
     """
-
-
-def as_told(error: DarumaError) -> Told:
-    """Return an error in the form whose text reaches the client."""
-    return Told(f"{type(error).__name__}: {error}")
 
 
 # --- A run's settings: what the client gave, over those of the folder that the server is in.
@@ -352,23 +335,14 @@ CUT: Final = (
 )
 
 
-def is_superseded(snapshot: StateSnapshot) -> bool:
-    """Whether a thread has work that nobody is asked about, which a request would put aside."""
-    return bool(snapshot.tasks) and not open_questions(snapshot) and not snapshot.interrupts
-
-
 def what_stays(snapshot: StateSnapshot) -> dict[str, Any]:
     """Return what is written when work is put aside: each call gets its result, or is told cut."""
-    done = [*_results(snapshot)]
+    ran = (each.result for each in snapshot.tasks if each.name in ("tool", "look"))
+    written = (each.get("messages", ()) for each in ran if isinstance(each, Mapping))
+    done: list[AnyMessage] = [message for messages in written for message in messages]
     history = [*snapshot.values.get("messages", ()), *done]
     cut = [each.model_copy(update={"content": CUT}) for each in results_for_unanswered(history)]
     return {"messages": [*done, *cut], "calls": ()}
-
-
-def _results(snapshot: StateSnapshot) -> Iterable[AnyMessage]:
-    for task in snapshot.tasks:
-        if task.name in ("tool", "look") and isinstance(task.result, Mapping):
-            yield from task.result.get("messages", ())
 
 
 # --- The compiled graph as the development server runs it.
@@ -399,7 +373,10 @@ class StudioMachine(Machine):
     ) -> AsyncIterator[Any]:
         try:
             settings = settings_of(self.settings, options.get("context"))
-            options |= {"context": settings, "durability": self._durability(options)}
+            # The server says "async" where the client has said nothing: each step is written.
+            behind = options.get("durability") == "async" and self.checkpointer
+            durability = "sync" if behind else options.get("durability")
+            options |= {"context": settings, "durability": durability}
             config = without_settings(config)
             if isinstance(input, Command):
                 input, config = await self._answer(input, config)  # noqa: A001 - LangGraph's name
@@ -410,7 +387,7 @@ class StudioMachine(Machine):
                 async for part in parts:
                     yield part
         except DarumaError as error:
-            raise as_told(error) from error
+            raise Told(f"{type(error).__name__}: {error}") from error
 
     async def _put_aside(self, config: RunnableConfig | None) -> None:
         """End what a thread was at, where a request comes in its place."""
@@ -418,7 +395,7 @@ class StudioMachine(Machine):
             return
         thread = RunnableConfig(configurable={"thread_id": self._thread_id(config)})
         snapshot = await self.aget_state(thread)
-        if is_superseded(snapshot):
+        if snapshot.tasks and not open_questions(snapshot) and not snapshot.interrupts:
             # Outside of the run: LangGraph goes on from a checkpoint of the same run, unasked.
             ending = self.aupdate_state(thread, what_stays(snapshot), as_node="finish")
             await asyncio.create_task(ending, context=Context())
@@ -436,25 +413,10 @@ class StudioMachine(Machine):
             if not by_ids(given.resume):
                 raise ReplyRefused("the thread has gone on since what this reply answers was shown")
             return given, config
-        sent = Sent(
-            at=_requested_at(thread),
-            seen=bool(shown),
-            approved_before=await replies_of(self.checkpointer).has_decisions(
-                thread_id_of(snapshot)
-            ),
-        )
-        replies = addressed(given.resume, open_questions(snapshot), sent)
-        return replace(given, resume=replies), without_start(config)
-
-    def _durability(self, options: Mapping[str, Any]) -> str | None:
-        """Return how a run is written: step by step, unless only its end is to be.
-
-        The server says "async" where the client has said nothing: the two can not be told apart.
-        """
-        given: str | None = options.get("durability")
-        return "sync" if given == "async" and self.checkpointer else given
-
-
-def _requested_at(config: RunnableConfig) -> float | None:
-    milliseconds = config.get("configurable", {}).get(REQUESTED_AT)
-    return milliseconds / 1000 if milliseconds else None
+        milliseconds = thread["configurable"].get(REQUESTED_AT)
+        at = milliseconds / 1000 if milliseconds else None
+        replies = replies_of(self.checkpointer)
+        before = await replies.has_decisions(thread_id_of(snapshot))
+        sent = Sent(at, seen=bool(shown), approved_before=before)
+        resume = addressed(given.resume, open_questions(snapshot), sent)
+        return replace(given, resume=resume), without_start(config)

@@ -47,29 +47,20 @@ class About:
     @property
     def metadata(self) -> dict[str, Any]:
         """What LangChain tracers see; every key is there, so that nothing older shines through."""
-        return {
-            "daruma_node": self.node,
-            "daruma_task_id": self.task_id,
-            "daruma_mode": self.mode,
-            "daruma_phase": self.phase,
-            "daruma_member": self.member,
-            "daruma_budget": {kind: f"{n:g}/{of:g}" for kind, (n, of) in self.budgets.items()},
-        }
+        budgets = {kind: f"{n:g}/{of:g}" for kind, (n, of) in self.budgets.items()}
+        return {f"daruma_{key}": text for key, text in self._texts} | {"daruma_budget": budgets}
 
     @property
     def attributes(self) -> dict[str, str | float]:
         """What spans hold; of what is empty nothing."""
-        texts = {
-            "daruma.node": self.node,
-            "daruma.task_id": self.task_id,
-            "daruma.mode": self.mode,
-            "daruma.phase": self.phase,
-            "daruma.member": self.member,
-        }
-        told: dict[str, str | float] = {key: text for key, text in texts.items() if text}
+        told: dict[str, str | float] = {f"daruma.{key}": text for key, text in self._texts if text}
         for kind, (spent, of) in self.budgets.items():
             told |= {f"daruma.budget.{kind}.spent": spent, f"daruma.budget.{kind}.of": of}
         return told
+
+    @property
+    def _texts(self) -> list[tuple[str, str]]:
+        return [(key, each) for key, each in vars(self).items() if key != "budgets"]
 
 
 def trace_metadata(node: str, state: object, member: str = "") -> About:

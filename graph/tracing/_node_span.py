@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from opentelemetry import context as otel
@@ -25,86 +25,7 @@ from daruma.state.events import (
     VerificationStarted,
 )
 
-# --- What events say of a node's inside, as spans below its own: tools, checks, commands.
-
-_SCOPE: Final = "daruma"
-
-
-class Happenings:
-    """Opens and closes spans as events come in; what is left open ends with the node."""
-
-    def __init__(self, node: Span) -> None:
-        self._node = node
-        self._open: list[tuple[Span, Any]] = []
-
-    def hear(self, event: Event) -> None:
-        """Take in an event; most say nothing of spans."""
-        if self._opened(event) or self._closed(event):
-            return
-        if isinstance(event, CommandRun):
-            self._command(event)
-        elif isinstance(event, RecoveryChosen | RecoveryCompleted):
-            self._node.set_attributes(_of_recovery(event))
-
-    def _opened(self, event: Event) -> bool:
-        if isinstance(event, ToolStarted):
-            self._begin(f"execute_tool {event.tool}", _of_tool(event))
-        elif isinstance(event, VerificationStarted):
-            self._begin("checks", {"daruma.checks": len(event.commands)})
-        return isinstance(event, ToolStarted | VerificationStarted)
-
-    def _closed(self, event: Event) -> bool:
-        if isinstance(event, ToolCompleted):
-            output = {"gen_ai.tool.call.result": event.output}
-            self._end("" if event.ok else "tool_error", output)
-        elif isinstance(event, VerificationCompleted):
-            self._verified(event)
-        return isinstance(event, ToolCompleted | VerificationCompleted)
-
-    def close(self, error: BaseException | None) -> None:
-        """End all that is still open."""
-        while self._open:
-            ended_with(self._open[-1][0], error)
-            self._end()
-
-    def _begin(self, name: str, attributes: Mapping[str, Any]) -> None:
-        span = trace.get_tracer(_SCOPE).start_span(name, self._around(), attributes=attributes)
-        token = otel.attach(trace.set_span_in_context(span, otel.get_current()))
-        self._open.append((span, token))
-
-    def _end(self, error: str = "", content: Mapping[str, str] | None = None) -> None:
-        if not self._open:
-            return
-        span, token = self._open.pop()
-        if content and captures():
-            span.set_attributes({key: shown(text) for key, text in content.items()})
-        if error:
-            failed(span, error)
-        span.end()
-        otel.detach(token)
-
-    def _around(self) -> otel.Context:
-        around = self._open[-1][0] if self._open else self._node
-        return trace.set_span_in_context(around, otel.get_current())
-
-    def _verified(self, event: VerificationCompleted) -> None:
-        if event.passed is not None:  # else nothing was checked
-            self._node.set_attribute("daruma.verification.passed", event.passed)
-        error = "verification_failed" if event.passed is False else ""
-        self._end(error, {"daruma.verification.summary": event.summary})
-
-    def _command(self, event: CommandRun) -> None:
-        """Show a command that has ended: its event tells how long it took."""
-        now = time.time_ns()
-        span = trace.get_tracer(_SCOPE).start_span(
-            f"command {event.purpose}",
-            self._around(),
-            attributes=_of_command(event),
-            start_time=now - int(event.seconds * 1e9),
-        )
-        if event.exit_code != 0:
-            failed(span, _why(event))
-        span.end(now)
+# --- What events say of a node's inside, as attributes of spans below its own.
 
 
 def _of_tool(event: ToolStarted) -> dict[str, Any]:
@@ -131,12 +52,6 @@ def _of_command(event: CommandRun) -> dict[str, Any]:
     return {**told, "process.command_line": shown(event.command)} if captures() else told
 
 
-def _why(event: CommandRun) -> str:
-    if event.timed_out:
-        return "timeout"
-    return event.stopped_by or ("stopped" if event.exit_code is None else "exit_code")
-
-
 def _of_recovery(event: RecoveryChosen | RecoveryCompleted) -> dict[str, Any]:
     if isinstance(event, RecoveryCompleted):
         return {
@@ -155,18 +70,18 @@ def _of_recovery(event: RecoveryChosen | RecoveryCompleted) -> dict[str, Any]:
 
 
 class NodeSpan:
-    """What a node's span is told while the node runs."""
+    """What a node's span is told while the node runs; some events open and close spans below it."""
 
     def __init__(self, span: Span, run: RunTrace) -> None:
-        self._span, self._run = span, run
-        self._within = Happenings(span)
+        self._node, self._run = span, run
+        self._open: list[tuple[Span, Any]] = []
 
     def heard(self, emit: Callable[[Event], None]) -> Callable[[Event], None]:
         """Return what sends events on, and turns those that say so into spans and attributes."""
 
         def hear(event: Event) -> None:
             emit(event)
-            self._within.hear(event)
+            self._hear(event)
 
         return hear
 
@@ -175,12 +90,67 @@ class NodeSpan:
         self._run.noticed(update)
         failure = update.get("failure")
         if failure and failure != getattr(state, "failure", None):
-            failed(self._span, failure.code, failure.message)
+            failed(self._node, failure.code, failure.message)
 
     def stopped(self, error: BaseException | None) -> None:
         """End what is still open within the node, and say what the node ended with."""
-        self._within.close(error)
-        ended_with(self._span, error)
+        while self._open:
+            ended_with(self._open[-1][0], error)
+            self._end()
+        ended_with(self._node, error)
+
+    def _hear(self, event: Event) -> None:
+        match event:
+            case ToolStarted():
+                self._begin(f"execute_tool {event.tool}", _of_tool(event))
+            case ToolCompleted():
+                output = {"gen_ai.tool.call.result": event.output}
+                self._end("" if event.ok else "tool_error", output)
+            case VerificationStarted():
+                self._begin("checks", {"daruma.checks": len(event.commands)})
+            case VerificationCompleted():
+                if event.passed is not None:  # else nothing was checked
+                    self._node.set_attribute("daruma.verification.passed", event.passed)
+                error = "verification_failed" if event.passed is False else ""
+                self._end(error, {"daruma.verification.summary": event.summary})
+            case CommandRun():
+                self._command(event)
+            case RecoveryChosen() | RecoveryCompleted():
+                self._node.set_attributes(_of_recovery(event))
+
+    def _begin(self, name: str, attributes: Mapping[str, Any]) -> None:
+        span = trace.get_tracer(SCOPE).start_span(name, self._around(), attributes=attributes)
+        token = otel.attach(trace.set_span_in_context(span, otel.get_current()))
+        self._open.append((span, token))
+
+    def _end(self, error: str = "", content: Mapping[str, str] | None = None) -> None:
+        if not self._open:
+            return
+        span, token = self._open.pop()
+        if content and captures():
+            span.set_attributes({key: shown(text) for key, text in content.items()})
+        if error:
+            failed(span, error)
+        span.end()
+        otel.detach(token)
+
+    def _around(self) -> otel.Context:
+        around = self._open[-1][0] if self._open else self._node
+        return trace.set_span_in_context(around, otel.get_current())
+
+    def _command(self, event: CommandRun) -> None:
+        """Show a command that has ended: its event tells how long it took."""
+        now = time.time_ns()
+        span = trace.get_tracer(SCOPE).start_span(
+            f"command {event.purpose}",
+            self._around(),
+            attributes=_of_command(event),
+            start_time=now - int(event.seconds * 1e9),
+        )
+        if event.exit_code != 0:
+            stopped = "stopped" if event.exit_code is None else "exit_code"
+            failed(span, "timeout" if event.timed_out else event.stopped_by or stopped)
+        span.end(now)
 
 
 @contextmanager
@@ -194,15 +164,11 @@ def node_span(run: RunTrace, told: About, *, nested: bool) -> Iterator[NodeSpan]
         yield node
     except BaseException as raised:
         error = raised
-        _noticed(run, raised)
+        run.interrupted = run.interrupted or isinstance(raised, GraphInterrupt)
+        if isinstance(raised, Exception) and not isinstance(raised, GraphBubbleUp):
+            run.bug = type(raised).__name__
         raise
     finally:
         node.stopped(error)
         span.end()
         otel.detach(token)
-
-
-def _noticed(run: RunTrace, error: BaseException) -> None:
-    run.interrupted = run.interrupted or isinstance(error, GraphInterrupt)
-    if isinstance(error, Exception) and not isinstance(error, GraphBubbleUp):
-        run.bug = type(error).__name__

@@ -22,7 +22,7 @@ from opentelemetry.metrics import Histogram
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from daruma.graph.errors import ExitRun
-from daruma.graph.models import FailedAttempt, Fault, Pursuit, fault_of
+from daruma.graph.models import Pursuit, fault_of
 from daruma.graph.tracing._callbacks import RUN_KEY
 from daruma.state.channels import Update
 from daruma.state.messages import END_REASON_KEYS
@@ -70,16 +70,14 @@ def ended_with(span: Span, error: BaseException | None, kind: str = "") -> None:
         span.set_attribute("daruma.cancelled", True)  # noqa: FBT003
     elif error is not None and not isinstance(error, GraphBubbleUp):
         failed(span, kind or type(error).__name__, str(error))
-        span.add_event("exception", _told(error))
-
-
-def _told(error: BaseException) -> dict[str, str]:
-    """Tell of an exception: its words only where content is captured, since they may quote it."""
-    told = {
-        "exception.type": f"{type(error).__module__}.{type(error).__qualname__}",
-        "exception.stacktrace": shown("".join(traceback.format_tb(error.__traceback__))[-8192:]),
-    }
-    return {**told, "exception.message": shown(str(error))} if captures() else told
+        trace_ = "".join(traceback.format_tb(error.__traceback__))[-MOST:]
+        told = {
+            "exception.type": f"{type(error).__module__}.{type(error).__qualname__}",
+            "exception.stacktrace": shown(trace_),
+        }
+        if captures():  # else its words are not told: they may quote the content
+            told["exception.message"] = shown(str(error))
+        span.add_event("exception", told)
 
 
 # --- Messages as the conventions for generative AI write them into a span: JSON, without keys.
@@ -115,7 +113,8 @@ def _parts(message: BaseMessage) -> list[dict[str, Any]]:
 
 # --- What is counted of requests to models: how long they took, and their tokens.
 
-_SCOPE: Final = "daruma"
+SCOPE: Final = "daruma"
+"""The instrumentation's name; all spans and metrics are under it."""
 
 
 def counted(asked: dict[str, Any], seconds: float, answer: AIMessage | None, error: str) -> None:
@@ -129,7 +128,7 @@ def counted(asked: dict[str, Any], seconds: float, answer: AIMessage | None, err
 
 @cache
 def _instruments(provider: metrics.MeterProvider) -> tuple[Histogram, Histogram]:
-    meter = provider.get_meter(_SCOPE)
+    meter = provider.get_meter(SCOPE)
     return (
         meter.create_histogram(
             "gen_ai.client.operation.duration", "s", "How long a request to a model took."
@@ -173,19 +172,21 @@ class ModelSpan:
 @contextmanager
 def model_span(this: Pursuit) -> Iterator[ModelSpan]:
     """Trace a request, and count it; within a run that is not traced it is only counted."""
-    started, kind, asked = time.monotonic(), "", _attributes(this)
+    started, kind = time.monotonic(), ""
+    provider, _, name = this.model.partition(":")
+    asked = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider,
+        "gen_ai.request.model": name or this.model,
+    }
     with _span(this, asked) as span:
         told = ModelSpan(span)
         try:
             yield told
-        except Exception as error:
-            fault = fault_of(error)
-            kind = str(fault.status) if fault.status else type(error).__name__
-            ended_with(span, error, kind)
-            raise
         except BaseException as error:
-            ended_with(span, error)
-            kind = type(error).__name__
+            fault = fault_of(error) if isinstance(error, Exception) else None
+            kind = str(fault.status) if fault and fault.status else type(error).__name__
+            ended_with(span, error, kind)
             raise
         finally:
             counted(asked, time.monotonic() - started, told.message, kind)
@@ -197,7 +198,7 @@ def _span(this: Pursuit, asked: dict[str, Any]) -> Iterator[Span]:
     if not around.is_recording():
         yield around
         return
-    span = trace.get_tracer(_SCOPE).start_span(
+    span = trace.get_tracer(SCOPE).start_span(
         f"chat {asked['gen_ai.request.model']}",
         kind=SpanKind.CLIENT,
         attributes={**asked, **_details(this)},
@@ -207,16 +208,6 @@ def _span(this: Pursuit, asked: dict[str, Any]) -> Iterator[Span]:
             yield span
     finally:
         span.end()
-
-
-def _attributes(this: Pursuit) -> dict[str, Any]:
-    """Return what the conventions ask of every request, for spans and metrics alike."""
-    provider, _, name = this.model.partition(":")
-    return {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": provider,
-        "gen_ai.request.model": name or this.model,
-    }
 
 
 def _details(this: Pursuit) -> dict[str, Any]:
@@ -229,30 +220,21 @@ def _details(this: Pursuit) -> dict[str, Any]:
         "gen_ai.request.temperature": options.get("temperature"),
         "gen_ai.request.max_tokens": options.get("max_tokens"),
         "daruma.failover.attempt": this.requests + 1,
-        **(_failover(this, this.tried[-1]) if this.tried else {}),
     }
+    if this.tried:
+        last = this.tried[-1]
+        fault = last.fault  # named without its words: they may quote the request
+        told |= {
+            "daruma.failover.from": this.chain[last.place],
+            "daruma.failover.to": this.model,
+            "daruma.failover.why": str(fault.status) if fault.status else fault.cause or fault.code,
+        }
     if captures():
         told["gen_ai.input.messages"] = content_of(this.request.messages)
     return {key: value for key, value in told.items() if value is not None}
 
 
-def _failover(this: Pursuit, last: FailedAttempt) -> dict[str, Any]:
-    return {
-        "daruma.failover.from": this.chain[last.place],
-        "daruma.failover.to": this.model,
-        "daruma.failover.why": _why(last.fault),
-    }
-
-
-def _why(fault: Fault) -> str:
-    """Name the fault without its words: they may quote the request."""
-    return str(fault.status) if fault.status else fault.cause or fault.code
-
-
 # --- The span of a run: from its first step to its end, an interrupt, or whatever stops it.
-
-SCOPE: Final = "daruma"
-"""The instrumentation's name; all spans and metrics are under it."""
 
 TRACEPARENT: Final = "daruma_traceparent"
 """Key of a checkpoint's metadata: the span of the run that wrote it, as W3C writes it."""
@@ -278,8 +260,7 @@ class RunTrace:
         if result := update.get("result"):
             self.result = True
             checked = result.checked.outcome
-            ended = {"daruma.status": result.status, "daruma.checked": checked}
-            self.span.set_attributes(ended)
+            self.span.set_attributes({"daruma.status": result.status, "daruma.checked": checked})
             if result.status in _FAILED:
                 struct = result.error_struct
                 failed(self.span, struct.error_code if struct else result.status)
@@ -316,24 +297,21 @@ def run_span(
         yield config
         return
     run = RunTrace(span, trace.set_span_in_context(span))
+    own = span.get_span_context()
+    parent = f"00-{own.trace_id:032x}-{own.span_id:016x}-{own.trace_flags:02x}"
+    given = config or RunnableConfig()
+    configurable = {**given.get("configurable", {}), RUN_KEY: run}
+    metadata = {**given.get("metadata", {}), TRACEPARENT: parent}
+    noted = {**given, "configurable": configurable, "metadata": metadata}
     error: BaseException | None = None
     try:
-        yield _noted(run, config)
+        yield cast("RunnableConfig", noted)
     except BaseException as raised:
         error = raised
         raise
     finally:
         run.stopped(error)
         span.end()
-
-
-def _noted(run: RunTrace, config: RunnableConfig | None) -> RunnableConfig:
-    own = run.span.get_span_context()
-    parent = f"00-{own.trace_id:032x}-{own.span_id:016x}-{own.trace_flags:02x}"
-    given = config or RunnableConfig()
-    configurable = {**given.get("configurable", {}), RUN_KEY: run}
-    metadata = {**given.get("metadata", {}), TRACEPARENT: parent}
-    return cast("RunnableConfig", {**given, "configurable": configurable, "metadata": metadata})
 
 
 def _links(snapshot: StateSnapshot | None) -> list[Link]:

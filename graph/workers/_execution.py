@@ -20,7 +20,6 @@ from daruma.graph.requests import open_questions
 from daruma.graph.run import Machine
 from daruma.graph.storage import (
     REVIEWED,
-    Connection,
     Database,
     EventLog,
     athread_held,
@@ -58,9 +57,10 @@ class Announcing:
 
     def tell(self, event: object) -> None:
         """Tell of an event; what an application's tool streams in a form of its own is left out."""
-        if isinstance(event, Mapping) and _is_json(event):
-            self._told.append(dict(event))
-            self._news.set()
+        with suppress(TypeError, ValueError, RecursionError):  # it is not JSON
+            if isinstance(event, Mapping) and json.dumps(event, default=str):
+                self._told.append(dict(event))
+                self._news.set()
 
     @classmethod
     @asynccontextmanager
@@ -135,14 +135,6 @@ def _masked(event: dict[str, Any]) -> list[dict[str, Any]]:
     return [mask_keys({**event, "text": text})] if text else []
 
 
-def _is_json(event: Mapping[str, Any]) -> bool:
-    try:
-        json.dumps(event, default=str)
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True
-
-
 # --- What a worker says of its jobs: a line each.
 
 
@@ -165,12 +157,8 @@ DONE: Final = object()
 """Stands for a submission of which nothing is left to do."""
 
 
-def untold(_: object) -> None:
-    """Tell nobody."""
-
-
 async def carry_out(
-    graph: Machine, submission: Submission, tell: Callable[[object], None] = untold
+    graph: Machine, submission: Submission, tell: Callable[[object], None] = lambda _: None
 ) -> StateSnapshot:
     """Run a thread with what was submitted for it, and return where it stands then.
 
@@ -191,7 +179,11 @@ async def carry_out(
                     if event := part if mode == "custom" else _words_of(*part):
                         tell(event)
         else:
-            _hand_over(graph, snapshot)
+            # Nobody can tell whether whoever ended a task came to handing it over.
+            state = State(**snapshot.values)
+            if state.result and state.result.task_id == state.task_id:
+                ended = Ended(state, state.result.status, graph.settings, graph.store)
+                graph.evolution.hand_over(ended)
             for each in snapshot.interrupts:  # who was killed may not have come to telling of it
                 if is_question(each.value) and each.id in open_questions(snapshot):
                     tell(request_event(each).to_dict())
@@ -211,13 +203,6 @@ def _words_of(message: BaseMessage, metadata: Mapping[str, Any]) -> dict[str, An
         text=message.text,
         member=metadata.get("daruma_member", ""),
     ).to_dict()
-
-
-def _hand_over(graph: Machine, snapshot: StateSnapshot) -> None:
-    """Have an ended task learned from, as nobody can tell whether whoever ended it came to that."""
-    state = State(**snapshot.values)
-    if state.result and state.result.task_id == state.task_id:
-        graph.evolution.hand_over(Ended(state, state.result.status, graph.settings, graph.store))
 
 
 def rest_of(
@@ -244,15 +229,11 @@ def _is_begun(submission: Submission, snapshot: StateSnapshot, known: Mapping[st
     answers = [known[id_] for id_ in submission.replies if id_ in known]
     if stale_ids(submission.given, snapshot) or not answers:
         return _is_newest(submission, snapshot)
-    if _differ(submission.replies, known):
+    if any(known.get(id_) not in (reply, PARK) for id_, reply in submission.replies.items()):
         raise ReplyRefused(
             f"thread {submission.thread_id!r} was answered already: one reply counts, the first"
         )
     return True
-
-
-def _differ(replies: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
-    return any(known.get(id_) not in (reply, PARK) for id_, reply in replies.items())
 
 
 def _is_newest(submission: Submission, snapshot: StateSnapshot) -> bool:
@@ -306,7 +287,6 @@ def sweep(graph: Machine) -> list[str]:
 
 async def asweep(graph: Machine) -> list[str]:
     """Do the same, asynchronously."""
-
     return await swept(shared_database(graph), graph, always(graph))
 
 
@@ -321,30 +301,21 @@ def always(graph: Machine) -> GraphFactory:
 
 async def swept(database: Database, reader: Machine, graph_of: GraphFactory) -> list[str]:
     """Park what is overdue, each thread on a graph of its own; ``reader`` looks at them."""
-    reviewed = await database.transact(_reviewed)
+    reviewed = [row["thread_id"] for row in await database.statement(REVIEWED, {})]
     return [each for each in reviewed if await park_overdue(each, reader, graph_of)]
 
 
 async def park_overdue(thread_id: str, reader: Machine, graph_of: GraphFactory) -> bool:
     """Park a thread's review if it is overdue; return whether that was done here."""
-    config = RunnableConfig(configurable={"thread_id": thread_id})
+    config = _config(thread_id)
     with suppress(Busy, DamagedState):  # somebody goes on with it, or nobody can
         snapshot = await reader.aget_state(config)
         if overdue(snapshot, time.time()):
-            return await park(await _graph_for(snapshot, reader, graph_of), thread_id)
+            graph = reader  # parking needs neither settings nor a model
+            with suppress(DarumaError):
+                graph = await graph_of(kept_with(snapshot), workspace_of(None, snapshot))
+            return await park(graph, thread_id)
     return False
-
-
-async def _graph_for(snapshot: StateSnapshot, reader: Machine, graph_of: GraphFactory) -> Machine:
-    try:
-        return await graph_of(kept_with(snapshot), workspace_of(None, snapshot))
-    except DarumaError:  # parking needs neither the settings nor the model that it can not have
-        return reader
-
-
-async def _reviewed(connection: Connection) -> list[str]:
-    found = await connection.execute(REVIEWED)
-    return [row["thread_id"] for row in await found.fetchall()]
 
 
 def deadline_of(snapshot: StateSnapshot) -> float | None:

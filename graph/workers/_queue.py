@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -35,19 +34,16 @@ LOG: Final = logging.getLogger("daruma.worker")
 
 async def make_queue(database: Database) -> None:
     """Make the tables, one process after the other; in the schema that the connections work in."""
-    if not await database.transact(_is_made):
-        await database.transact(_make)
 
+    async def make(connection: Connection) -> None:
+        await connection.execute("SELECT pg_advisory_xact_lock(hashtext('daruma.queue'))")
+        row = await (await connection.execute(IS_THERE)).fetchone()
+        if not (row and row["there"]):
+            await connection.execute(SchemaManager.get_schema())
 
-async def _is_made(connection: Connection) -> bool:
-    row = await (await connection.execute(IS_THERE)).fetchone()
-    return bool(row and row["there"])
-
-
-async def _make(connection: Connection) -> None:
-    await connection.execute("SELECT pg_advisory_xact_lock(hashtext('daruma.queue'))")
-    if not await _is_made(connection):
-        await connection.execute(SchemaManager.get_schema())
+    (found,) = await database.statement(IS_THERE, {})
+    if not found["there"]:
+        await database.transact(make)
 
 
 # --- Putting jobs into the queue: of one thread they run one after the other, in their order.
@@ -98,13 +94,8 @@ async def evolve_later(
     It is not where ``most`` wait already. Of one owner's, each is done after the other.
     """
     await make_queue(database)
-    values = {"task": EVOLVE, "queue": name}
-
-    async def count(connection: Connection) -> int:
-        row = await (await connection.execute(_WAITING, values)).fetchone()
-        return int(row["count"]) if row else 0
-
-    if await database.transact(count) >= most:
+    (waiting,) = await database.statement(_WAITING, {"task": EVOLVE, "queue": name})
+    if waiting["count"] >= most:
         return False
     job = Job(
         queue=name,
@@ -217,7 +208,9 @@ async def rescue(jobs: JobManager, queue: str, stalled: float) -> None:
     """
     for job in await jobs.get_stalled_jobs(queue=queue, seconds_since_heartbeat=stalled):
         await _queued_again(jobs, job)
-    dead = await _of_the_dead(jobs, queue)
+    rows = await jobs.connector.execute_query_all_async(_HELD, queue=queue)
+    lives = {row["id"]: ProcessLife.of(row["holder"]) for row in rows}
+    dead = {id_ for id_, life in lives.items() if life and life.is_over}
     for job in await jobs.get_stalled_jobs(queue=queue, seconds_since_heartbeat=0) if dead else ():
         if job.id in dead:
             await _queued_again(jobs, job)
@@ -230,16 +223,10 @@ async def rescue(jobs: JobManager, queue: str, stalled: float) -> None:
     )
 
 
-async def _of_the_dead(jobs: JobManager, queue: str) -> set[int]:
-    rows = await jobs.connector.execute_query_all_async(_HELD, queue=queue)
-    lives = {row["id"]: ProcessLife.of(row["holder"]) for row in rows}
-    return {id_ for id_, life in lives.items() if life and life.is_over}
-
-
 async def _queued_again(jobs: JobManager, job: Job) -> None:
-    with _unless_ended():
-        if job.task_name == CARRY_OUT:
-            LOG.warning(f"thread {job.lock!r}: its worker is gone; it is queued again")
+    if job.task_name == CARRY_OUT:
+        LOG.warning(f"thread {job.lock!r}: its worker is gone; it is queued again")
+    try:
         try:
             if job.abort_requested:  # its worker died before it could end it
                 await jobs.finish_job(job, Status.ABORTED, delete_job=True)
@@ -247,13 +234,6 @@ async def _queued_again(jobs: JobManager, job: Job) -> None:
                 await jobs.retry_job(job)
         except UniqueViolation:  # the same waits in the queue already, behind this one's lock
             await jobs.finish_job(job, Status.ABORTED, delete_job=True)
-
-
-@contextmanager
-def _unless_ended() -> Iterator[None]:
-    """Let be what has ended meanwhile, or what another worker was first to queue."""
-    try:
-        yield
     except ConnectorException as error:
         if not isinstance(error.__cause__, RaiseException):
-            raise
+            raise  # else it has ended meanwhile, or another worker was first to queue it

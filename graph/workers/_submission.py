@@ -117,12 +117,13 @@ class Submission:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-able values. Raises ``RequestRefused`` for what is not JSON."""
-        told: dict[str, Any] = {
-            "thread_id": self.thread_id,
-            "name": self.name,
-            "kept": dict(self.kept),
-        }
-        told |= {"tokens": self.tokens} | _told(self.given)
+        told: dict[str, Any] = {"thread_id": self.thread_id, "name": self.name}
+        told |= {"kept": dict(self.kept), "tokens": self.tokens}
+        if isinstance(self.given, Command):
+            told["replies"] = dict(self.replies)
+        elif self.given is not None:
+            messages = [message_to_dict(message) for message in self.given["messages"]]
+            told["request"] = {**self.given, "messages": messages}
         try:
             json.dumps(told, allow_nan=False, ensure_ascii=False).encode()
         except (TypeError, ValueError) as error:
@@ -132,22 +133,9 @@ class Submission:
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> "Submission":
         """Read back what :meth:`to_json` has returned."""
-        return cls(told["thread_id"], _given(told), told["kept"], told["tokens"], told["name"])
-
-
-def _told(given: Any) -> dict[str, Any]:
-    if given is None:
-        return {}
-    if isinstance(given, Command):
-        replies: Any = given.resume
-        return {"replies": dict(replies)}
-    messages = [message_to_dict(message) for message in given["messages"]]
-    return {"request": {**given, "messages": messages}}
-
-
-def _given(told: Mapping[str, Any]) -> Any:
-    if "replies" in told:
-        return Command(resume=told["replies"])
-    if "request" in told:
-        return {**told["request"], "messages": messages_from_dict(told["request"]["messages"])}
-    return None
+        given: Any = told.get("request")
+        if given:
+            given = {**given, "messages": messages_from_dict(given["messages"])}
+        elif "replies" in told:
+            given = Command(resume=told["replies"])
+        return cls(told["thread_id"], given, told["kept"], told["tokens"], told["name"])

@@ -1,11 +1,11 @@
 """What a worker can do, as tasks of procrastinate."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import StateSnapshot
 
 from daruma.graph.follow import stop_of
 from daruma.graph.learning import NotSampled, NotTaken
@@ -118,37 +118,31 @@ class Tasks:
     async def carry_out(self, context: JobContext, *, submission: dict[str, Any], **_: Any) -> None:
         """Carry out what was submitted, and see to it that a review is parked in time."""
         given = Submission.of(submission)
-        LOG.info(f"thread {given.thread_id!r}: taken up")
+        thread, asked = given.thread_id, given.given if given.message_id else None
+        config = RunnableConfig(configurable={"thread_id": thread})
+        LOG.info(f"thread {thread!r}: taken up")
         try:
-            graph = await self._graph(given)
+            workspace = workspace_of(asked, await self.reader.aget_state(config))
+            graph = await self.graph_of(given.kept, workspace)
             graph = by_jobs(graph, self.database, self.queue, given.kept)
-            snapshot = await self._announced(graph, given)
+            async with Announcing.of(self._log, thread, given.name) as announcing:
+                snapshot = await carry_out(graph, given, announcing.tell)
+                announcing.tell(stop_of(snapshot, run=given.name).to_dict())
         except BaseException as error:
             if context.abort_reason() is AbortReason.USER_REQUEST:
-                await self._tell_cancelled(given)
+                LOG.info(f"thread {thread!r}: cancelled")
+                stop = stop_of(await self.reader.aget_state(config), run=given.name)
+                await self._log.write(thread, given.name, [stop.to_dict()])
                 raise JobAborted from error
             why = reason_of(error)
             if is_later(error):
-                why = why or "this worker is stopped"
-                LOG.info(f"thread {given.thread_id!r}: put off: {why}")
+                LOG.info(f"thread {thread!r}: put off: {why or 'this worker is stopped'}")
             else:
                 await self._tell_failed(context, given, f"{type(error).__name__}: {why}")
             raise
         if (deadline := deadline_of(snapshot)) is not None:
-            await park_at(self.database, given.thread_id, deadline, self.queue)
-        LOG.info(ended(given.thread_id, snapshot))
-
-    async def _announced(self, graph: Machine, given: Submission) -> StateSnapshot:
-        async with Announcing.of(self._log, given.thread_id, given.name) as announcing:
-            snapshot = await carry_out(graph, given, announcing.tell)
-            announcing.tell(stop_of(snapshot, run=given.name).to_dict())
-            return snapshot
-
-    async def _tell_cancelled(self, given: Submission) -> None:
-        LOG.info(f"thread {given.thread_id!r}: cancelled")
-        config = RunnableConfig(configurable={"thread_id": given.thread_id})
-        stop = stop_of(await self.reader.aget_state(config), run=given.name)
-        await self._log.write(given.thread_id, given.name, [stop.to_dict()])
+            await park_at(self.database, thread, deadline, self.queue)
+        LOG.info(ended(thread, snapshot))
 
     async def _tell_failed(self, context: JobContext, given: Submission, why: str) -> None:
         text = f"thread {given.thread_id!r}: could not be run: {why}"
@@ -162,12 +156,6 @@ class Tasks:
     def _log(self) -> EventLog:
         return log_of(self.reader)
 
-    async def _graph(self, given: Submission) -> Machine:
-        config = RunnableConfig(configurable={"thread_id": given.thread_id})
-        snapshot = await self.reader.aget_state(config)
-        asked = given.given if given.message_id else None
-        return await self.graph_of(given.kept, workspace_of(asked, snapshot))
-
     async def park(self, *, thread_id: str) -> None:
         """Park a review whose time has come, if nobody answered it."""
         if await park_overdue(thread_id, self.reader, self.graph_of):
@@ -175,8 +163,11 @@ class Tasks:
 
     async def evolve(self, *, owner: str, key: str, kept: dict[str, Any]) -> None:
         """Learn from a task that has ended. What goes wrong is said; it is no thread's failure."""
+        graph = self.reader  # what is learned by rule needs neither a model nor settings
         try:
-            learned = await evolve(await self._learner(kept), owner, key)
+            with suppress(DarumaError):
+                graph = await (self.learner_of or self.graph_of)(kept, None)
+            learned = await evolve(graph, owner, key)
         except Exception as error:
             if is_later(error):
                 raise
@@ -185,12 +176,6 @@ class Tasks:
         else:
             if learned:
                 LOG.info(f"task {learned.task_id!r}: learned from")
-
-    async def _learner(self, kept: dict[str, Any]) -> Machine:
-        try:
-            return await (self.learner_of or self.graph_of)(kept, None)
-        except DarumaError:  # what is learned by rule needs neither its model nor its settings
-            return self.reader
 
     async def rescue(self, context: JobContext, timestamp: int = 0) -> None:  # noqa: ARG002
         """Give others the jobs of workers that have died."""

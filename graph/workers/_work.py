@@ -9,7 +9,7 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Command, StateSnapshot
+from langgraph.types import Command
 from psycopg import AsyncConnection, OperationalError
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -87,7 +87,9 @@ async def asubmit(
     refuse_unkept_id({"thread_id": thread_id})
     checked = await _checked(postgres, given, thread_id)
     submission = Submission(thread_id, checked, metadata or {}, tokens)
-    await _on_record(postgres, submission)
+    replies = submission.replies  # on record before they are queued: who comes second hears of it
+    if replies and not await postgres.checkpointer.replies.accept(thread_id, replies):
+        raise answered_already(replies, thread_id)
     await put(postgres.checkpointer.database, submission, queue)
     return thread_id
 
@@ -125,20 +127,10 @@ async def _checked(postgres: Postgres, given: Any, thread_id: str) -> Any:
     if isinstance(given, Command):
         given = await readdress_reply(postgres.checkpointer, given, snapshot)
         return await admit(given, snapshot)
-    busy = await standing_of(postgres.checkpointer.database, thread_id)
-    return _form_of(given, snapshot) if busy else await admit(given, snapshot)
-
-
-async def _on_record(postgres: Postgres, submission: Submission) -> None:
-    """Put replies on record before they are queued: who comes second hears of it at once."""
-    replies, thread = submission.replies, submission.thread_id
-    if replies and not await postgres.checkpointer.replies.accept(thread, replies):
-        raise answered_already(replies, thread)
-
-
-def _form_of(given: Any, snapshot: StateSnapshot) -> Any:
-    """Check what waits for a thread's turn: how the thread stands then is not known yet."""
-    return given and request(given, known=snapshot.values.get("messages", ()))
+    if await standing_of(postgres.checkpointer.database, thread_id):
+        # It waits for the thread's turn: how the thread stands then is not known yet.
+        return given and request(given, known=snapshot.values.get("messages", ()))
+    return await admit(given, snapshot)
 
 
 # --- Working a queue off: any number of processes and machines may do so over one database.
@@ -283,7 +275,10 @@ class _Serving:
         while True:
             worker, before = self._worker(wait=True), self._carried_out
             with suppress(ConnectorException):
-                await self._say_ended()
+                for worker_id in [*self._left]:  # so that their jobs can be taken up at once
+                    await self._app.job_manager.unregister_worker(worker_id)
+                    self._left.discard(worker_id)
+                await rescue(self._app.job_manager, self._tasks.queue, self._tasks.pace.stalled)
                 await worker.run()  # comes back only where a part of it has failed
             if task and task.cancelling() > cancelled:  # what failed has hidden it
                 raise asyncio.CancelledError
@@ -292,12 +287,6 @@ class _Serving:
             pause = _PAUSE if before < self._carried_out else min(2 * pause, _LONGEST_PAUSE)
             LOG.warning(f"the database was lost: looking for it again in {pause:.0f} s")
             await asyncio.sleep(pause)
-
-    async def _say_ended(self) -> None:
-        for worker_id in [*self._left]:  # so that their jobs can be taken up at once
-            await self._app.job_manager.unregister_worker(worker_id)
-            self._left.discard(worker_id)
-        await rescue(self._app.job_manager, self._tasks.queue, self._tasks.pace.stalled)
 
     def _worker(self, *, wait: bool) -> Any:  # its methods are not annotated
         pace = self._tasks.pace

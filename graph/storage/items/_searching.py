@@ -260,22 +260,17 @@ class Meanings:
         if self.embedding is None or self._refused:
             return
         try:
-            await self._made(self.embedding, await self._unknown(self.embedding, texts))
+            if meant := [each for each in texts if each.meant]:  # without words there is no vector
+                model, items = await self._model(self.embedding), [each.item for each in meant]
+                known = await self.database.transact(lambda c: having(c, model, items))
+                unknown = [each for each in meant if each.item not in known]
+                await self._made(self.embedding, unknown)
             if self.behind:
                 self.behind = await self._catch_up(self.embedding) == AT_ONCE
         except (NotEmbedded, NoVectors):
             self.behind = True
         except VANISHED:
             self._lost()
-
-    async def _unknown(self, embedding: Embedding, texts: Sequence[Text]) -> list[Text]:
-        """Return the texts that have no vector yet; an item without words needs none."""
-        meant = [each for each in texts if each.meant]
-        if not meant:
-            return []
-        model, items = await self._model(embedding), [each.item for each in meant]
-        known = await self.database.transact(lambda c: having(c, model, items))
-        return [each for each in meant if each.item not in known]
 
     async def reindex(self) -> int:
         """Make all vectors that are lacking, drop those of other models; return how many it made.

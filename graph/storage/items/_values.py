@@ -201,17 +201,12 @@ def _holds(name: str, value: Any, wanted: Any) -> bool:
     if name not in _ORDERS:
         known = ", ".join(OPERATORS)
         raise FilterRefused(f"a filter knows {known}, and no {name!r}")
-    pair = _comparable(value, wanted)
-    return pair is not None and _ORDERS[name](*pair)
-
-
-def _comparable(value: Any, wanted: Any) -> tuple[Any, Any] | None:
-    """Return both as numbers, else both as texts; None for what has no order."""
-    try:
-        return float(value), float(wanted)
+    try:  # as numbers, else as texts: what is neither has no order
+        value, wanted = float(value), float(wanted)
     except (TypeError, ValueError, OverflowError):
-        both_texts = isinstance(value, str) and isinstance(wanted, str)
-        return (value, wanted) if both_texts else None
+        if not (isinstance(value, str) and isinstance(wanted, str)):
+            return False
+    return _ORDERS[name](value, wanted)
 
 
 # --- Which namespaces fit what is asked of them. Pure.
