@@ -158,11 +158,13 @@ _TEXT_CHUNKS = 3
 def message_of(turn: Turn, *, role: str, number: int, asked: Sequence[BaseMessage]) -> AIMessage:
     """The turn as a message; its ids follow from role and number, so that replays are equal."""
     calls = [_call(each, f"call_{role}_{number}_{i}") for i, each in enumerate(turn.calls)]
-    written = turn.text + "".join(call.model_dump_json() for call in turn.calls)
-    read = sum(len(str(message.content)) for message in asked)
-    usage = turn.usage or Usage(
-        input=-(-read // CHARACTERS_PER_TOKEN), output=-(-len(written) // CHARACTERS_PER_TOKEN)
-    )
+    usage = turn.usage
+    if usage is None:
+        written = turn.text + "".join(call.model_dump_json() for call in turn.calls)
+        read = sum(len(str(message.content)) for message in asked)
+        usage = Usage(
+            input=-(-read // CHARACTERS_PER_TOKEN), output=-(-len(written) // CHARACTERS_PER_TOKEN)
+        )
     return AIMessage(
         content=turn.text,
         id=f"msg_{role}_{number}",
