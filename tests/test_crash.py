@@ -23,7 +23,7 @@ def test_the_scenes_pass_through_every_node(postgres_url: str, tmp_path: Path) -
     assert set().union(*walked) - {"__start__"} == set(TABLE)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "number", [pytest.param(SOME, id="some"), pytest.param(None, id="all", marks=pytest.mark.long)]
 )

@@ -72,6 +72,7 @@ MANY = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("lines", MANY.values(), ids=MANY)
 def test_lines_of_an_ignore_file_are_not_tried_one_by_one(lines: list[str]) -> None:
     """Also where each takes back what the one before it says."""
@@ -186,7 +187,7 @@ UNITS = ["a-", "_", "-", ".", " ", "\x0b", "\n", " ,", ";", "[", "{", '{"a":', "
          "\x1b]", "\u200d", "Error ", "é"]  # fmt: skip
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("reader", READERS)
 def test_no_text_holds_up_a_reader(reader: str) -> None:
     """One unit over and over, ended and not."""

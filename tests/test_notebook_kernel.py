@@ -67,6 +67,7 @@ def test_both_ways_to_call_work_in_a_cell(cell: Cell) -> None:
     assert done == ("completed\ncompleted\n", "")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("way", ["sync", "async"])
 def test_a_cell_that_is_stopped_leaves_a_thread_that_goes_on(cell: Cell, way: str) -> None:
     """DU-01: the stop button ends the run, not the task; the same kernel takes it up again."""

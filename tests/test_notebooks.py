@@ -66,7 +66,7 @@ def _shown(notebook: NotebookNode) -> Iterator[str]:
         yield from (f"{each}\n" for each in output.get("data", {}).values())
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @_ALL
 def test_a_notebook_runs_offline_and_shows_what_it_says(
     path: Path, tmp_path: Path, attempts: Path

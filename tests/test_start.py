@@ -112,7 +112,7 @@ WAYS = {
 }
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 def test_checks_are_not_imported_on_an_event_loop(way: str, tmp_path: Path) -> None:
     """It reads files; LangGraph's server refuses that under Python 3.13, and the task failed."""

@@ -34,6 +34,7 @@ async def test_what_a_step_keeps_does_not_grow(postgres_url: str) -> None:
     assert first / 20 < 10_800
 
 
+@pytest.mark.long
 async def test_a_large_output_is_kept_once(postgres_url: str) -> None:
     """By reference, and however often a whole copy of the history is kept."""
     marks = await marks_of(postgres_url, Task(10, size=200_000), every=10)

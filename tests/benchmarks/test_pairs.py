@@ -20,6 +20,7 @@ def test_each_way_is_gone_once_a_round_in_an_order_of_its_own() -> None:
     assert gone == first
 
 
+@pytest.mark.long
 def test_the_round_that_warms_up_is_left_out() -> None:
     """Imports, connections and plans of queries are the first round's alone."""
     numbers = iter(range(10))

@@ -32,6 +32,7 @@ def test_a_run_that_leaves_calls_out_is_no_measurement(ground: Ground) -> None:
         run_once(ground, "sync", Idle(), Task(3))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("face", FACES)
 def test_the_floor_keeps_each_message_once(ground: Ground, face: Face) -> None:
     """Prompt, request, answers and results, in their order: it is a floor, and no cheat."""
@@ -47,6 +48,7 @@ def test_the_floor_keeps_each_message_once(ground: Ground, face: Face) -> None:
     assert kept == list(enumerate(kinds))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("face", FACES)
 def test_a_peer_writes_each_step_on_its_own_saver(ground: Ground, face: Face) -> None:
     """A checkpoint for the request, and two a step: the model's and the tool's."""

@@ -46,6 +46,7 @@ def counts(samples: Mapping[str, Sequence[float]]) -> set[int]:
     return {len(each) for each in samples.values()}
 
 
+@pytest.mark.long
 def test_each_system_makes_each_step_on_each_ground(ground: Ground) -> None:
     """Each that is installed, with a saver and without, synchronous and asynchronous."""
     table, ours = steps.measure(ground, SMALL)
@@ -72,6 +73,7 @@ def test_a_step_of_the_floor_is_one_write_transaction(ground: Ground) -> None:
     assert logged[RAW] < logged[FREE] < 64_000
 
 
+@pytest.mark.long
 def test_long_threads_are_cut_into_stretches(ground: Ground) -> None:
     """Two stretches of a thread that is too short for the usual ones, and their ratio."""
     (table,) = growth.measure(ground, ONCE)

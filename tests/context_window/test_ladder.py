@@ -11,7 +11,7 @@ from tests.fault_matrix.runs import WAYS
 from tests.pages import published
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ROWS)
 def test_the_ladder_is_gone_down_and_never_up(name: str, way: str) -> None:
@@ -24,7 +24,7 @@ def test_the_ladder_is_gone_down_and_never_up(name: str, way: str) -> None:
     assert found.size <= 1800
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ROWS)
 def test_what_was_said_early_is_known_after_it(name: str) -> None:
     """The first message and the latest stay; what is between, a model's summary tells."""
@@ -43,6 +43,7 @@ def table() -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.long
 def test_the_table_is_what_is_published() -> None:
     """What is published is what was measured."""
     printed = table()

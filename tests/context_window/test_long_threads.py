@@ -66,6 +66,7 @@ def test_between_two_compactions_each_request_begins_with_the_one_before() -> No
         assert len(it.sent) / changed > 5
 
 
+@pytest.mark.long
 def test_what_was_done_and_saved_is_on_record() -> None:
     """In the result, and told when it happens."""
     with thread(

@@ -20,6 +20,7 @@ def sizes(it: Thread) -> list[int]:
     return [request_tokens(request) for request in it.sent]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("words", [Provider.words, NAMELESS])
 def test_a_request_that_is_too_long_comes_again_smaller(way: str, words: str) -> None:

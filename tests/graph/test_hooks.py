@@ -266,6 +266,7 @@ def test_what_is_no_hook_is_refused() -> None:
 # --- Programs of the settings.
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("body", "result"),
     [

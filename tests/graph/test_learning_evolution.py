@@ -534,6 +534,7 @@ def test_the_result_and_the_events_say_what_was_told() -> None:
     assert without.happened("lessons_given") == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("hangs", [False, True])
 def test_a_store_that_fails_costs_at_most_the_limit(*, hangs: bool) -> None:
     """EV-05: none, a warning, and the task goes on."""

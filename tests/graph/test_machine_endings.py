@@ -396,7 +396,7 @@ def told(story: Story, workspace: Path) -> Run:
     return Run(script, settings=given).ask(story.goal, mode=story.mode, **place)
 
 
-@pytest.mark.sampled(40)
+@pytest.mark.sampled(26)
 @pytest.mark.parametrize("story", STORIES, ids=[story.name for story in STORIES])
 def test_a_story_ends_as_it_has_to(story: Story, workspace: Path) -> None:
     """MO-10: nothing is answered in the model's place."""
@@ -435,7 +435,7 @@ def asking(workspace: Path, main: list[Any], **sections: Any) -> Run:
 SHORT = {"budgets": {"think": 2}}
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("main", "sections", "reply", "ends", "says"),
     [
@@ -530,6 +530,7 @@ def test_every_face_says_that_nothing_was_checked(workspace: Path, *, checked: b
     assert says == dict.fromkeys(FACES, not checked)
 
 
+@pytest.mark.long
 def test_who_is_asked_later_is_told_of_changed_tests(workspace: Path) -> None:
     """VE-08: a test that was weakened is told with the question that follows."""
     (workspace / "test_it.py").write_text(RED_TEST["test_it.py"])

@@ -616,6 +616,7 @@ def test_walks_lead_through_helpers(mode: Mode) -> None:
     assert {step.helper for step in state.steps} == {"", "c1", "c2"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("broken", "outcome", "world"),
     [

@@ -66,6 +66,7 @@ def files(workspace: Path) -> dict[str, str]:
     return {str(path.relative_to(workspace)): path.read_text() for path in found}
 
 
+@pytest.mark.sampled(1)
 def test_members_work_side_by_side_and_are_merged(workspace: Path) -> None:
     """PL-06: each in a worktree of its own; who depends on them sees what both did."""
     script = {
@@ -105,6 +106,7 @@ def test_members_work_at_the_same_time() -> None:
     assert outcomes(run) == {"a": "completed", "b": "completed"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("last", ["Done.", ""], ids=["completed", "failed"])
 def test_what_a_person_changes_meanwhile_is_not_taken_for_the_work(
     workspace: Path, last: str
@@ -137,6 +139,7 @@ def test_what_a_person_changes_meanwhile_is_not_taken_for_the_work(
     }
 
 
+@pytest.mark.sampled(1)
 def test_a_conflict_has_a_phase_of_its_own(workspace: Path) -> None:
     """PL-06: the first one's work stays, the other's waits; what depends on it waits too."""
     settled = BASE.replace("line 5\n", "line five, from both\n")
@@ -166,6 +169,7 @@ def test_a_conflict_has_a_phase_of_its_own(workspace: Path) -> None:
     assert run.result.phases[1].conflicts[0].startswith("shared.txt")
 
 
+@pytest.mark.sampled(1)
 def test_a_conflict_that_is_not_settled_fails_what_depends_on_it(workspace: Path) -> None:
     """PL-05: the work in conflict never reached the workspace, and the result says what failed."""
     script = {
@@ -187,6 +191,7 @@ def test_a_conflict_that_is_not_settled_fails_what_depends_on_it(workspace: Path
     assert run.result.status == "failed"
 
 
+@pytest.mark.sampled(1)
 def test_an_expert_that_fails_fails_only_what_needs_it(workspace: Path) -> None:
     """PL-05: its worktree is not merged; the other's is."""
     script = {
@@ -222,6 +227,7 @@ def test_when_all_fail_the_task_has_failed(workspace: Path) -> None:
     assert files(workspace) == before
 
 
+@pytest.mark.sampled(1)
 def test_work_that_fits_and_fails_together_is_settled(workspace: Path) -> None:
     """What is right on each side may be wrong together: the checks run on the whole."""
     check = "! { test -e a.txt && test -e b.txt; } || test -e both.txt"
@@ -277,6 +283,7 @@ def test_without_snapshots_a_team_has_no_worktrees(workspace: Path) -> None:
     assert "x.txt" not in files(workspace)
 
 
+@pytest.mark.sampled(1)
 def test_what_failed_is_tried_again_alone(workspace: Path) -> None:
     """TL-23: what the others did stays, and is not done twice."""
     script = {
@@ -304,6 +311,7 @@ def test_what_failed_is_tried_again_alone(workspace: Path) -> None:
     assert [event["phase_id"] for event in run.happened("member_started")] == ["a", "b", "b", "c"]
 
 
+@pytest.mark.sampled(1)
 def test_a_member_rolls_back_in_its_own_worktree(workspace: Path) -> None:
     """RO-06: to how that was drawn; nobody has to be asked."""
     before = files(workspace)
@@ -331,6 +339,7 @@ def test_the_turns_limit_holds_for_all_members_together() -> None:
     assert run.result.status == "max_steps_exceeded"
 
 
+@pytest.mark.sampled(1)
 def test_a_conflict_that_is_only_called_settled_is_not(workspace: Path) -> None:
     """MO-06: markers and second versions of files never come into the workspace."""
     script = {
@@ -346,6 +355,7 @@ def test_a_conflict_that_is_only_called_settled_is_not(workspace: Path) -> None:
     assert "not settled in: shared.txt" in (run.result.error_message or "")
 
 
+@pytest.mark.sampled(1)
 def test_worktrees_go_once_their_work_is_merged(workspace: Path) -> None:
     """Those of phases that failed stay, to be looked at."""
     script = {
@@ -417,7 +427,7 @@ SAID_NO: list[tuple[Fault, str, bool]] = [
 ]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("fault", "line", "retryable"), SAID_NO, ids=lambda part: repr(part)[:60])
 def test_whoever_said_no_is_asked_once(
@@ -437,6 +447,7 @@ def test_whoever_said_no_is_asked_once(
     assert (error.retryable, bool(error.suggestions)) == (retryable, True)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("fault", "line", "advice"),
     [

@@ -85,7 +85,9 @@ def test_there_are_twenty() -> None:
     assert len(TASKS) == 20
 
 
-@pytest.mark.parametrize(("replan", "completed"), [(0, 0), (1, 20)])
+@pytest.mark.parametrize(
+    ("replan", "completed"), [pytest.param(0, 0, marks=pytest.mark.long), (1, 20)]
+)
 def test_a_new_plan_completes_what_the_first_could_not(
     replan: int, completed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,6 +95,7 @@ async def test_what_is_returned_is_made_of_common_lists() -> None:
     assert [type(out["messages"]) for out in outs] == [list] * 4
 
 
+@pytest.mark.long
 async def test_all_four_ways_end_in_the_same_state(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def test_a_run_starts_a_server_once(server: McpServerOfOurs, tools: list[Any]) -
     assert not server.alive
 
 
+@pytest.mark.long
 async def test_an_asynchronous_run_starts_a_server_once(
     server: McpServerOfOurs, tools: list[Any]
 ) -> None:
@@ -68,6 +69,7 @@ async def test_an_asynchronous_run_starts_a_server_once(
     assert not server.alive
 
 
+@pytest.mark.long
 def test_a_team_shares_a_server(server: McpServerOfOurs, tools: list[Any], tmp_path: Path) -> None:
     """PL-06: members are of one run."""
     (tmp_path / "work").mkdir()

@@ -323,6 +323,7 @@ AMBIGUOUS: Final = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", AMBIGUOUS)
 def test_what_is_in_doubt_is_asked_about(case: str) -> None:
     """FA-10, SE-07: in bounded time."""

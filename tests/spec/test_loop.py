@@ -768,6 +768,7 @@ def _asked_models(
 SPEAKS_OF_TOOLS = {"error": {"message": "this model does not support tools"}}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("fault", "asked"),
     [

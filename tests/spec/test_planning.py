@@ -148,6 +148,7 @@ def _ends(run: Run) -> list[tuple[Any, ...]]:
     ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "turns",
     [

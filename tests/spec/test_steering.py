@@ -558,6 +558,7 @@ def test_what_was_said_outlives_the_process_that_was_told(
     assert (tmp_path / "ws" / "ledger").read_text() == LEDGER
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("number", "kills"),
     [pytest.param(8, 2, id="some"), pytest.param(100, 25, id="all", marks=pytest.mark.long)],

@@ -40,7 +40,7 @@ def rounds_run(kind: str, mode: Mode) -> list[float]:
     return found
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", HONEST)
 def test_honest_work_raises_no_alarm(kind: str, mode: Mode) -> None:
@@ -59,6 +59,7 @@ def test_what_leads_nowhere_is_soon_ended(kind: str, mode: Mode) -> None:
     assert min(ran) > 1
 
 
+@pytest.mark.long
 def test_the_table_is_what_is_published() -> None:
     """Print it anew with ``python -m pytest tests/state/test_alarm_on_traces.py -k table -s``."""
     table = [HEAD, *map(honest_row, families(HONEST)), *map(endless_row, families(ENDLESS))]

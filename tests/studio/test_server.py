@@ -125,6 +125,7 @@ def test_a_yes_to_one_call_is_none_to_the_next(thread: Thread) -> None:
     assert thread.status == "completed"
 
 
+@pytest.mark.long
 def test_a_reply_that_waited_for_its_turn_answers_nothing_new(thread: Thread) -> None:
     """A double click: both runs are made before the second question is asked."""
     thread.plays(plan=[PLAN, PLAN], main=[DONE])
@@ -152,6 +153,7 @@ def test_a_question_is_answered_in_plain_words(thread: Thread) -> None:
     assert thread.status == "completed"
 
 
+@pytest.mark.long
 def test_a_setting_that_can_not_be_is_one_line(thread: Thread) -> None:
     """The run ends with it, and the thread is as it was."""
     said = thread.runs(thread.request("Do it"), context={"budgets": {"think": 0}})
@@ -209,6 +211,7 @@ def test_a_run_without_a_thread_is_a_run(thread: Thread) -> None:
     assert ended["result"]["status"] == "completed"
 
 
+@pytest.mark.long
 def test_many_runs_without_a_thread_all_answer(server: DevServer, thread: Thread) -> None:
     """Each is deleted as it ends, and no other with it."""
     server.plays(ANY, main=[{"say": "Yes."}])
@@ -225,6 +228,7 @@ def test_many_runs_without_a_thread_all_answer(server: DevServer, thread: Thread
     assert server.client.threads.get(thread.id)["thread_id"] == thread.id
 
 
+@pytest.mark.long
 def test_a_cancelled_run_is_gone_on_with(thread: Thread) -> None:
     """Its command is dead by then, and its thread is free."""
     run, life = started(thread)
@@ -263,6 +267,7 @@ def test_a_second_run_can_be_refused(thread: Thread) -> None:
     assert life.said() == b""
 
 
+@pytest.mark.long
 def test_a_second_run_waits(thread: Thread) -> None:
     """Both are done, one after the other."""
     thread.plays(main=[command("sleep 0.3", "a"), DONE, {"say": "And the second."}])
@@ -296,7 +301,7 @@ def test_a_terminal_speaks_to_the_run_at_work(thread: Thread) -> None:
     assert thread.said[-2:] == ["Mind the gap.", "It is done."]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(("strategy", "kept"), [("interrupt", True), ("rollback", False)])
 def test_a_second_run_takes_the_place_of_the_first(
     thread: Thread, strategy: Any, kept: Any
@@ -336,6 +341,7 @@ def test_a_thread_is_looked_at_copied_forked_and_deleted(thread: Thread) -> None
         threads.get(thread.id)
 
 
+@pytest.mark.long
 def test_a_killed_server_goes_on_when_it_is_back(server: DevServer, thread: Thread) -> None:
     """What was asked is still asked, and what is answered is carried out."""
     thread.plays(plan=[PLAN], main=[DONE])
@@ -416,6 +422,7 @@ window.tried = Promise.all([
 NAMES = ("json", "text", "form", "beacon", "rebound")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
 @pytest.mark.parametrize("host", ["evil.example", "localhost"])
 def test_a_browser_on_another_page_starts_nothing(

@@ -93,6 +93,7 @@ BAD_INPUT: dict[str, tuple[list[str], str]] = {
 }
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", BAD_INPUT)
 def test_a_mistake_is_answered_with_one_line(daruma: Daruma, name: str) -> None:
     """Exit code 2, one line on standard error that says what is wrong, nothing else (FA-04)."""
@@ -212,6 +213,7 @@ PATHS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", PATHS)
 def test_the_doctor_names_places_of_programs_that_are_risky(
     what: str, daruma: Daruma, tmp_path: Path
@@ -271,6 +273,7 @@ def test_the_doctor_asks_the_model_if_told_to(daruma: Daruma, case: str) -> None
     assert len(server.requests) == 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("url", "expected"),
     [

@@ -44,7 +44,7 @@ def enter(world: World, top: Path, patch: pytest.MonkeyPatch) -> None:
         folder.rmdir()
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SOME)
 def test_every_line_is_answered_in_one_line_in_every_place(
     name: str,
@@ -67,7 +67,7 @@ def test_every_line_is_answered_in_one_line_in_every_place(
     assert found == []
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["no database", "a folder that is gone"])
 def test_tab_says_nothing_but_what_it_offers(
     name: str, daruma: Daruma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -84,6 +84,7 @@ def test_tab_says_nothing_but_what_it_offers(
         assert (said.err, said.code in (0, 1)) == ("", True), words
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("asked", ODD_PRESSES, ids=str)
 def test_what_no_shell_asks_is_no_bug(
     asked: dict[str, str], daruma: Daruma, monkeypatch: pytest.MonkeyPatch

@@ -46,6 +46,7 @@ def goals(daruma: Daruma) -> list[str]:
     return [each["detail"] for each in moments if each["kind"] == "request"]
 
 
+@pytest.mark.long
 def test_each_line_is_a_task_of_one_thread(daruma: Daruma) -> None:
     """FA-04: answers are told whole; at the end the way back is named, and the exit code is 0."""
     terminal = chat(daruma, "--workspace", "ws")
@@ -65,6 +66,7 @@ def test_each_line_is_a_task_of_one_thread(daruma: Daruma) -> None:
     assert daruma("show", "t", "--json").json["workspace"] == str(daruma.folder / "ws")
 
 
+@pytest.mark.long
 def test_a_paste_is_one_task(daruma: Daruma) -> None:
     """So is what Alt-Enter breaks into lines; two slashes begin a line with one."""
     terminal = chat(daruma)
@@ -294,7 +296,7 @@ def test_killed_in_the_midst_it_is_offered_again(daruma: Daruma) -> None:
     assert leave(again) == 0
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("working", [False, True])
 def test_a_polite_kill_ends_the_talk(daruma: Daruma, *, working: bool) -> None:
     """With its exit code, and the cursor back."""
@@ -311,6 +313,7 @@ def test_a_polite_kill_ends_the_talk(daruma: Daruma, *, working: bool) -> None:
 # --- Commands.
 
 
+@pytest.mark.long
 def test_each_command_is_one_of_the_command_line(daruma: Daruma) -> None:
     """What they say; a mistake is one line, and the talk goes on."""
     terminal = chat(daruma, "--workspace", "ws", columns=200)
@@ -365,6 +368,7 @@ def test_the_window_is_told_as_elsewhere(daruma: Daruma) -> None:
         assert any(each[:-3] == part.split() and each[-3] == f"{tokens:,}" for each in said), part
 
 
+@pytest.mark.long
 def test_undo_asks_and_puts_the_files_back(daruma: Daruma) -> None:
     """As `daruma undo` does."""
     daruma.configure("tools: {policy: {run_command: allow}}\n")
@@ -425,6 +429,7 @@ def test_it_fits_a_narrow_terminal(daruma: Daruma) -> None:
     assert not re.search(r"\x1b\[[\d;]*\b[349][0-7]\b[\d;]*m", terminal.seen)
 
 
+@pytest.mark.long
 def test_a_dumb_terminal_is_written_to_plainly(daruma: Daruma) -> None:
     """No code at all; tasks, commands and Ctrl-D are as elsewhere."""
     model = daruma.script(main=[ONE, TWO])
@@ -452,7 +457,7 @@ def test_what_can_not_be_talked_about_is_said_before_anything(
     assert "pip install 'daruma-agent[chat]'" in daruma("chat").complaint
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("options", "told"),
     [

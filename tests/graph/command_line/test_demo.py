@@ -36,6 +36,7 @@ def ending(said: Said) -> list[str]:
     return [line for line in said.out.splitlines() if line.startswith("───")]
 
 
+@pytest.mark.long
 def test_the_demo_falls_and_gets_up_again(daruma: Daruma) -> None:
     """Planned, reviewed, wrongly fixed, found red, reflected on, rightly fixed, green (FA-05).
 
@@ -113,6 +114,7 @@ def test_a_mess_is_put_back_and_the_others_go_on(daruma: Daruma) -> None:
     assert f"daruma undo {said.json['thread']} --list" in said.err
 
 
+@pytest.mark.long
 def test_a_demo_without_a_database_leaves_nothing_behind(daruma: Daruma) -> None:
     """Its repository goes again with the one line that says why."""
     folder = daruma.folder / "tmp"

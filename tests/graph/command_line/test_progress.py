@@ -361,6 +361,7 @@ def test_ctrl_c_leaves_a_clean_screen(daruma: Daruma) -> None:
     assert not any("│ first" in line or "▶" in line for line in left.shown)
 
 
+@pytest.mark.long
 def test_a_reviewer_edits_a_plan_in_an_editor(daruma: Daruma) -> None:
     """What was written in $EDITOR is shown, confirmed, and what runs; a bad edit comes back."""
     editor = daruma.folder.with_name(f"{daruma.folder.name}-editor")  # none of the workspace's

@@ -299,6 +299,7 @@ def test_a_task_does_not_write_its_own_rules(daruma: Daruma) -> None:
     assert [(home / name).exists() for name in ("one", "two")] == [True, False]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("again", ["resume", "retry"])
 def test_a_reopened_thread_keeps_its_model_and_settings(daruma: Daruma, again: str) -> None:
     """It stops at a question before its first step: who answers goes on under the same rules."""

@@ -41,7 +41,7 @@ def is_alive(life: int) -> bool:
         return True
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_cancels_a_hanging_tool(daruma: Daruma, number: int, code: int) -> None:
     """The command is killed with the run, which says how to go on; its work is still there."""

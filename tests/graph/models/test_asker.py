@@ -299,7 +299,7 @@ async def test_a_model_that_is_passed_in_is_asked_no_oftener(
         await check(asking, asking.asker(model(asking.server.url)), asked)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("model", [lambda _: "openai:m", streaming], ids=["plain", "streaming"])
 @pytest.mark.parametrize(
     "never", [lambda: Fault(keep_alive=True), lambda: Fault(hang=threading.Event())]

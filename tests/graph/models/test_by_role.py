@@ -189,6 +189,7 @@ def test_no_model_at_all_says_where_to_put_one() -> None:
         Models(main=None).get("main")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("arguments", ["{bad", "", "[1]", "null", '"x"', "3"])
 async def test_arguments_that_are_no_object_cost_one_call_only(
     environment: pytest.MonkeyPatch, arguments: str

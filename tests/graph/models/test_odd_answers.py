@@ -38,7 +38,7 @@ def odd(raw: str, **changes: Any) -> Fault:
     return Fault(200, written(whole), JSON, events=[written(each) for each in stream])
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(5)
 @WAYS
 @pytest.mark.parametrize(
     ("usage", "read", "written", "estimated"),
@@ -112,7 +112,7 @@ def failing(body: str, kind: str = "application/json") -> Fault:
     return Fault(200, body, {"Content-Type": kind}, events=[body])
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(5)
 @WAYS
 @pytest.mark.parametrize(
     ("body", "requests", "said"),
@@ -189,7 +189,7 @@ def test_an_answer_of_nothing_is_told_with_what_to_do(message: AIMessage, said: 
 LOOK: Final = {"name": "look", "arguments": {}}
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(5)
 @WAYS
 @pytest.mark.parametrize(
     ("reply", "text", "reasoning"),

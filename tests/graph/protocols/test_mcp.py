@@ -161,6 +161,7 @@ async def test_threads_of_other_folders_are_not_there(postgres_url: str, tmp_pat
     assert "say what is to be done" in said[4]
 
 
+@pytest.mark.long
 def test_the_command_says_nothing_but_the_protocol(daruma: Daruma) -> None:
     """A client of its own process; what can not be served is one line before it begins."""
     args = ["-m", "daruma", "mcp", "--workspace", "ws", "--model"]

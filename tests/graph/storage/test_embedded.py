@@ -81,6 +81,7 @@ def use_shortly(folder: Path) -> str:
         return server
 
 
+@pytest.mark.long
 def test_a_killed_user_does_not_keep_the_server_for_ever(made: Path) -> None:
     """A list of process ids would name the dead one until the end of days."""
     user = start_user(made)

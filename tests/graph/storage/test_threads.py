@@ -163,6 +163,7 @@ def texts(run: Run) -> list[str]:
     return [message.text for message in run.messages]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("key", "last"), [(None, False), (None, True), (KEY, False), (KEY, True)])
 def test_a_run_can_be_taken_back(postgres_url: str, key: bytes | None, last: bool) -> None:
     """What LangGraph's server does to a run that is replaced: the newest one, or one further back.

@@ -124,6 +124,7 @@ async def test_the_queue_is_made_once_by_many_at_once(postgres_url: str) -> None
         assert len(await jobs_on(pg)) == 8
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("given", "refusal"),
     [

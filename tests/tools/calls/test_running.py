@@ -395,6 +395,7 @@ def test_a_late_call_meets_the_limit_of_the_machine(kind: Callable[..., Any] | B
     assert hurried.result.status == "completed"
 
 
+@pytest.mark.sampled(2)
 @KINDS
 def test_what_the_model_is_shown_is_the_tool_as_it_was(
     kind: Callable[..., Any] | BaseTool,

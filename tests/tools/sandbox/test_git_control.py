@@ -35,6 +35,7 @@ def kept(work: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in parts if path.is_file()}
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("place", [".", "lib/inner"])
 @pytest.mark.parametrize(
     "command",

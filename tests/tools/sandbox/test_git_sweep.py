@@ -141,7 +141,7 @@ PLANTED = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("level", CONFINED)
 @pytest.mark.parametrize("planted", PLANTED)
 async def test_what_a_command_planted_is_not_run_by_a_persons_git(
@@ -153,7 +153,7 @@ async def test_what_a_command_planted_is_not_run_by_a_persons_git(
     assert "left repositories behind" in " ".join(result.notes)
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("planted", PLANTED)
 async def test_the_attack_works_where_nothing_is_swept(planted: str, work: Path) -> None:
     """Else the test above would show nothing."""

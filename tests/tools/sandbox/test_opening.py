@@ -317,6 +317,7 @@ def expected(level: Level) -> set[str]:
     return known.get(level, set())
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("level", LEVELS)
 def test_an_attempt_is_stopped_or_known_to_come_through_and_told(level: Level) -> None:
     """SA-01: seen from the outside; what none shows is that every attempt is a real one."""
@@ -357,7 +358,7 @@ def test_a_mechanism_that_can_not_start_says_why() -> None:
         asyncio.run(prove_level(broken, network=False))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["h", "h" * 120])
 @pytest.mark.parametrize("level", LEVELS)
 def test_nothing_is_left_in_the_home_folder(

@@ -107,6 +107,7 @@ async def test_a_daemon_ends_with_its_command(level: Level, tmp_path: Path, life
     assert os.read(life.fd, 1) == b""  # raises BlockingIOError while someone could write
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("level", CONFINED)
 async def test_a_timeout_ends_daemons_too(level: Level, tmp_path: Path, life: Life) -> None:
     """And keeps what was said until then."""
@@ -151,6 +152,7 @@ def test_daemons_die_with_a_killed_process(level: Level, tmp_path: Path, life: L
     assert life.said() == b""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("level", LEVELS)
 async def test_too_much_memory_ends_a_command(level: Level, tmp_path: Path) -> None:
     """SA-01: of all its processes together."""
@@ -160,6 +162,7 @@ async def test_too_much_memory_ends_a_command(level: Level, tmp_path: Path) -> N
     assert (done.stopped_by, done.exit_code, done.timed_out) == ("memory", None, False)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("level", LEVELS)
 async def test_shared_memory_counts_once(level: Level, tmp_path: Path) -> None:
     """Children that share what their parent read are no hogs."""
@@ -177,6 +180,7 @@ async def test_shared_memory_counts_once(level: Level, tmp_path: Path) -> None:
     assert (done.stopped_by, done.exit_code) == ("", 0)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("level", LEVELS)
 async def test_a_fork_bomb_is_ended_whole(level: Level, tmp_path: Path, life: Life) -> None:
     """SA-01: however fast it grows; this one would end itself after half a second."""
@@ -198,6 +202,7 @@ async def test_a_fork_bomb_is_ended_whole(level: Level, tmp_path: Path, life: Li
     assert life.said() == b""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("level", LEVELS)
 async def test_endless_output_is_cut_in_its_middle(level: Level, tmp_path: Path) -> None:
     """The beginning and the end are kept, also on a timeout."""

@@ -121,6 +121,7 @@ class Ground:
         return ("!" if self.chance(0.35) else "") + text + end
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("seed", range(TREES))
 def test_what_counts_is_what_git_would_add(work: Path, seed: int) -> None:
     """Random patterns at every level, in info/exclude and the user's own, and tracked files."""

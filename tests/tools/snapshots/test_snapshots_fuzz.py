@@ -119,6 +119,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_the_short_form_finds_every_planted_mistake(mutant: str, place: Path) -> None:
     """The rounds of the suite are dense enough: they would have found each of these."""

@@ -44,7 +44,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("query", "best"),
     [
@@ -156,6 +156,7 @@ def test_an_item_is_found_by_the_fields_that_it_names(store: PostgresStore) -> N
     assert len(store.search(HERE)) == 3
 
 
+@pytest.mark.sampled(1)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(
     texts=st.lists(st.text(st.characters(codec="utf-8"), max_size=25), min_size=1, max_size=4),
