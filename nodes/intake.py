@@ -172,9 +172,10 @@ def _next_task_id(state: State, context: Context) -> str:
 
 
 def _refusal(task: Task, asked: AnyMessage | None) -> Failure | None:
+    if task.goal:
+        return None
     content = asked.content if asked else ""  # it may have parts that are not text, as an image
-    others = any(isinstance(part, dict) and part.get("type") != "text" for part in content)
-    if task.goal or others:
+    if any(isinstance(part, dict) and part.get("type") != "text" for part in content):
         return None
     return _bad_request("the message is empty: say what is to be done")
 

@@ -56,8 +56,8 @@ async def recovery(state: State, context: Context) -> Update:
         return spent
     progress = progress_of(state).to_dict()
     context.emit(RecoveryStarted(code=failure.code, message=failure.message, progress=progress))
-    message_id = f"{state.task_id}:recovery:{budget.in_task(state, 'recover')}"
     with close_on_bug(context):
+        message_id = f"{state.task_id}:recovery:{budget.in_task(state, 'recover')}"
         return await _recover(RecoveryCase(state, failure, message_id), context)
 
 

@@ -34,8 +34,9 @@ class Event:
     member: str = ""
 
     def __init_subclass__(cls, name: str = "") -> None:
-        cls.type = name or cls.type
-        dataclass(frozen=True, kw_only=True)(cls)
+        if name:
+            cls.type = name
+            dataclass(frozen=True, kw_only=True)(cls)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as JSON-able values, with its ``type``, and the member if it has one."""

@@ -220,8 +220,9 @@ def _of_folder(folder: str, workspace: str | None) -> Iterator[Skill]:
 def _read(files: FilesBeneath, folder: str, at: str, workspace: str | None) -> Skill | None:
     """Return what a sub-folder holds; None for one that is no skill's."""
     path = f"{at}/{FILE}"
-    try:
-        if not files.is_directory(at) or path not in [e.path for e in list_entries(files, at)]:
+    try:  # entries of a linked folder have the path of where it leads
+        entries = list_entries(files, at) if files.is_directory(at) else ()
+        if FILE not in [Path(entry.path).name for entry in entries]:
             return None
         if not is_trusted_text(Path(folder, at), workspace):
             return Skill(name=printable_path(at), folder=folder, at=at, problem=UNTRUSTED)

@@ -221,14 +221,15 @@ def review_lines(
 
     A ``known`` plan has just been shown, and is not shown again.
     """
-    plan = [Line("line", reveal_invisible(value["goal"])), *plan_lines(value["phases"])]
+    plan = [] if known else plan_lines(value["phases"])
+    goal = [] if known else [Line("line", reveal_invisible(value["goal"]))]
     told = {
         "experts": ", ".join(value.get("experts", ())),
         "the work is checked with": ", ".join(checks),
         **notes_on_plan(value),
     }
     beside = (Line("note", f"{name}: {revealed_line(text)}") for name, text in told.items() if text)
-    return [*([] if known else plan), *beside]
+    return [*goal, *plan, *beside]
 
 
 def plan_lines(phases: Sequence[Mapping[str, Any]]) -> list[Line]:

@@ -300,11 +300,11 @@ def run_span(
     own = span.get_span_context()
     parent = f"00-{own.trace_id:032x}-{own.span_id:016x}-{own.trace_flags:02x}"
     given = config or RunnableConfig()
-    configurable = {**given.get("configurable", {}), RUN_KEY: run}
-    metadata = {**given.get("metadata", {}), TRACEPARENT: parent}
-    noted = {**given, "configurable": configurable, "metadata": metadata}
     error: BaseException | None = None
     try:
+        configurable = {**given.get("configurable", {}), RUN_KEY: run}
+        metadata = {**given.get("metadata", {}), TRACEPARENT: parent}
+        noted = {**given, "configurable": configurable, "metadata": metadata}
         yield cast("RunnableConfig", noted)
     except BaseException as raised:
         error = raised

@@ -140,6 +140,15 @@ def test_a_linked_skill_outside_of_the_folder_is_no_skill(tmp_path: Path) -> Non
     assert names(tmp_path / "skills") == ["own"]
 
 
+def test_a_linked_skill_inside_of_the_folder_is_one(tmp_path: Path) -> None:
+    """CX-05: its files are read where the link leads."""
+    make(tmp_path / "skills", "own")
+    make(tmp_path / "skills", "kept/pdf")
+    (tmp_path / "skills" / "pdf").symlink_to("kept/pdf")
+
+    assert names(tmp_path / "skills") == ["own", "pdf"]
+
+
 # --- A ``SKILL.md`` says what it is, in the format's words or in its own.
 
 

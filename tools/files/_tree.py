@@ -226,8 +226,10 @@ class _Walk:
             before = os.fstat(fd)
             if not stat.S_ISREG(before.st_mode):
                 return b"not a file any more"
-            with os.fdopen(fd, "rb", buffering=0, closefd=False) as file:
-                digest = hashlib.file_digest(file, "sha256").digest()
+            content = hashlib.sha256()  # `file_digest` is slower, and hangs where a read would wait
+            while chunk := os.read(fd, 1024 * 1024):
+                content.update(chunk)
+            digest = content.digest()
             if file_status(before) == file_status(os.fstat(fd)):
                 self.hashes.keep(path, before, digest, time.time_ns())
         return digest

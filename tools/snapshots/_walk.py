@@ -71,7 +71,7 @@ _TRIES: Final = 3
 """A file that is written while it is read is read again, and then taken as it is."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Reader:
     """Reads what is no directory, each content into ``put``, which returns its digest.
 
