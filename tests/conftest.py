@@ -1,5 +1,6 @@
 """One real Postgres for the session, and a fresh database for each test that asks for one."""
 
+import gc
 import os
 import random
 import shutil
@@ -8,7 +9,7 @@ import sys
 import tempfile
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,17 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     watched = config.getoption("capture") == "no"
     return min((os.cpu_count() or 1) + 1, 8) if whole and not watched else 0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for garbage neither while ten thousand cases are made, nor among them later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
