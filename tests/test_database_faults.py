@@ -51,7 +51,7 @@ def own() -> Iterator[tuple[str, Outages]]:
             yield server
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["cut before", "cut after"])
 def test_a_run_that_is_cut_at_a_message_ends_as_if_it_had_not_been(
     proxy: FaultProxy, tmp_path: Path, kind: Fate
@@ -176,6 +176,7 @@ def astreamed(graph: Any, config: Any) -> None:
     asyncio.run(all_parts())
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("way", [invoked, streamed, ainvoked, astreamed])
 def test_a_lost_database_comes_out_of_every_way_to_run_as_what_it_is(
     proxy: FaultProxy, tmp_path: Path, way: Callable[[Any, Any], None]

@@ -21,7 +21,7 @@ HEADS: dict[Situation, str] = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "situation"), CELLS)
 def test_a_run_ends_as_it_should(name: str, situation: Situation) -> None:
     """MO-08, MO-09, TL-03, PL-04: in both ways of running, and as is published.

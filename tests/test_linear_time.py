@@ -57,6 +57,7 @@ def test_a_line_of_an_ignore_file_holds_up_nothing(line: str) -> None:
         assert patterns.verdict(path, directory=True) is None
 
 
+@pytest.mark.long
 def test_very_many_lines_of_an_ignore_file_hold_up_nothing() -> None:
     """What is beyond the limit fits nothing, and its kind is no name."""
     patterns = Patterns([f"*-{number}-*b" for number in range(100_000)])

@@ -66,7 +66,7 @@ def _shown(notebook: NotebookNode) -> Iterator[str]:
         yield from (f"{each}\n" for each in output.get("data", {}).values())
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @_ALL
 def test_a_notebook_runs_offline_and_shows_what_it_says(
     path: Path, tmp_path: Path, attempts: Path
@@ -81,6 +81,7 @@ def test_a_notebook_runs_offline_and_shows_what_it_says(
         at += found.end()
 
 
+@pytest.mark.long
 def test_a_notebook_that_reaches_out_is_found_out(tmp_path: Path, attempts: Path) -> None:
     """The guard of the test above: what a cell or its child tries is refused and put down."""
     reach = "import socket; print(socket.socket().connect_ex(('192.0.2.1', 9)))"

@@ -163,6 +163,7 @@ for late in (work, awork, submit, asubmit):
 """
 
 
+@pytest.mark.long
 def test_all_names_can_be_had_without_an_extra(tmp_path: Path) -> None:
     """A name whose extra is missing says so in one line, when it is used."""
     done = run(

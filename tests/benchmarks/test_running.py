@@ -32,7 +32,7 @@ def test_a_run_that_leaves_calls_out_is_no_measurement(ground: Ground) -> None:
         run_once(ground, "sync", Idle(), Task(3))
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("face", FACES)
 def test_the_floor_keeps_each_message_once(ground: Ground, face: Face) -> None:
     """Prompt, request, answers and results, in their order: it is a floor, and no cheat."""

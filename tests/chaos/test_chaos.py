@@ -18,7 +18,7 @@ FLOOR = 23 / 24
 """Of these tasks all but one may be expected; without faults all are done."""
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("streaming", [False, True])
 def test_under_faults_tasks_are_completed_and_none_wrongly(streaming: bool) -> None:
     """MO-08: at one request and one tool in five failing, in both ways."""

@@ -117,6 +117,7 @@ def test_without_its_tokenizer_a_model_is_sent_less() -> None:
         assert max(map(request_tokens, it.server.requests)) <= 5000
 
 
+@pytest.mark.long
 def test_the_history_keeps_everything() -> None:
     """What is sent is a view of it: nothing is removed."""
     with thread(Provider(rounds=25), budget=3000) as it:

@@ -22,7 +22,7 @@ SOME = (
 """The others are read alike; ``provider_figures`` runs them all."""
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.parametrize(
     ("client", "row"),

@@ -89,6 +89,7 @@ def test_a_reflection_is_within_the_budget_too(tmp_path: Path) -> None:
         assert {"verify", "reflect", "compress"} <= {step.kind for step in it.state.steps}
 
 
+@pytest.mark.long
 def test_summaries_are_no_part_of_the_answer() -> None:
     """Nobody who watches the answer is shown one."""
     with thread(Provider(rounds=0), way="astream", budget=2000) as it:

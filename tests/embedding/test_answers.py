@@ -49,6 +49,7 @@ def streamed(client: httpx.Client, path: str, given: Any = None) -> list[dict[st
     return [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
 
 
+@pytest.mark.long
 def test_a_page_of_another_origin_starts_nothing(servers: tuple[Server, Server]) -> None:
     """SE-03: also what a browser sends without asking first, and under a name that leads here."""
     foreign = ({"origin": "https://evil.example"}, {"origin": "null"}, {"host": "evil.example"})
@@ -82,6 +83,7 @@ def test_it_speaks_to_the_task_at_work(servers: tuple[Server, Server], tmp_path:
     assert "a person says: Mind the gap." in str(shown)
 
 
+@pytest.mark.long
 def test_it_answers_as_a_person_would_expect(
     servers: tuple[Server, Server], tmp_path: Path
 ) -> None:

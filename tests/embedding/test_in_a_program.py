@@ -28,6 +28,7 @@ def graph_on(pg: Postgres, tools: Any = (), script: Any = None) -> Machine:
     return build_graph(ScriptedChatModel(script=script), tools, settings(), persistence=pg)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 def test_the_program_of_the_docs_runs(
     loop: Any,

@@ -101,6 +101,7 @@ def test_a_cancelled_stream_in_the_midst_of_an_answer() -> None:
     assert len(server.requests) == 2
 
 
+@pytest.mark.long
 def test_ctrl_c_while_a_tool_hangs() -> None:
     """Whether it took effect is asked when the thread is taken up, and then it is called again."""
     began: list[int] = []

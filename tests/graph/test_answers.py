@@ -125,6 +125,7 @@ def yes_to(question: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 def test_of_forty_replies_at_once_one_is_accepted(postgres_url: str) -> None:
     """Through two pools and graphs, as from two processes: the tool runs once."""
     heard = Heard()
@@ -213,6 +214,7 @@ ORDERS = st.permutations(range(4)).flatmap(
 )
 
 
+@pytest.mark.long
 @hypothesis_settings(max_examples=30, deadline=None)
 @given(ORDERS, st.lists(st.sampled_from(["approve", "deny"]), min_size=4, max_size=4))
 def test_approvals_are_answered_in_any_order_and_grouping(

@@ -449,6 +449,7 @@ def test_another_process_raises_what_is_known_of_it() -> None:
     assert str(raised.value) == "llm_failure in main: the provider is down"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("given", [NO_CHAIN, NO_EMERGENCY, settings()])
 def test_no_exception_outlives_its_run(given: Settings) -> None:
     """EM-05: they are kept for as long as a run is under way, and no longer."""

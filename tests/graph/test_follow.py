@@ -150,6 +150,7 @@ async def test_the_end_is_told_once(postgres_url: str) -> None:
     assert [each.event for each in heard] == told
 
 
+@pytest.mark.long
 async def test_a_run_that_waits_says_for_what(postgres_url: str) -> None:
     """The stop holds the question; once it is answered the events are those of what comes then."""
     async with aopen_postgres(postgres_url) as pg:
@@ -184,6 +185,7 @@ async def test_a_run_that_could_not_be_made_says_why(postgres_url: str) -> None:
         assert (await graph.alook(THREAD)).error == heard[-1].event["error"]
 
 
+@pytest.mark.long
 async def test_what_is_queued_behind_a_run_is_heard_too(postgres_url: str) -> None:
     """A thread has stopped when nothing is left to do on it."""
     async with aopen_postgres(postgres_url) as pg:
@@ -233,6 +235,7 @@ def test_a_thread_may_wait_for_events(postgres_url: str) -> None:
         assert types(heard)[-1] == "run_stopped"
 
 
+@pytest.mark.long
 async def test_a_second_answer_is_refused_where_it_is_given(postgres_url: str) -> None:
     """No worker has taken up the first one yet."""
     async with aopen_postgres(postgres_url) as pg:
@@ -293,6 +296,7 @@ async def test_a_job_that_has_told_its_end_is_done(postgres_url: str) -> None:
 KEY = "sk-proj-" + "a1B2" * 12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", [None, bytes(range(32))], ids=["in clear", "sealed"])
 async def test_who_follows_hears_the_words_of_a_model_as_they_come(
     empty_postgres_url: str, key: Any
@@ -379,6 +383,7 @@ def test_a_secret_that_its_surroundings_tell_is_masked_in_pieces_too(
     assert left == []
 
 
+@pytest.mark.long
 async def test_what_a_worker_does_can_be_cancelled(postgres_url: str) -> None:
     """EM-02: the run ends, its job does not come back, followers hear so, and it can be resumed."""
     began = asyncio.Event()

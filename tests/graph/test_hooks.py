@@ -295,6 +295,7 @@ def test_a_program_is_asked(tmp_path: Path, body: str, result: str) -> None:
     assert result in results(run)[0]
 
 
+@pytest.mark.long
 def test_what_a_program_has_started_ends_with_its_time(tmp_path: Path) -> None:
     """SE-07: it could fill the disk for ever after."""
     pipe = tmp_path / "pipe"

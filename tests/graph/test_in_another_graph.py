@@ -244,7 +244,7 @@ async def in_stock_async(url: str) -> AsyncIterator[Any]:
         yield saver
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("put", [as_node, in_a_function])
 @pytest.mark.parametrize("opened", [in_memory, in_ours, in_stock])
 def test_resumed(opened: Any, put: Callable[[Any], Any], empty_postgres_url: str) -> None:
@@ -262,6 +262,7 @@ def test_resumed(opened: Any, put: Callable[[Any], Any], empty_postgres_url: str
     assert after["notes"] == ["a"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("opened", [in_ours_async, in_stock_async])
 async def test_resumed_on_a_loop(opened: Any, empty_postgres_url: str) -> None:
     """By the reply alone, as LangGraph allows where one question is open; members save, too."""
@@ -280,6 +281,7 @@ async def test_resumed_on_a_loop(opened: Any, empty_postgres_url: str) -> None:
     assert both["result"].status == "completed"
 
 
+@pytest.mark.long
 def test_a_reply_that_does_not_fit_leaves_the_question_open() -> None:
     """No door stands before it: the question says why."""
     graph = around(daruma(), Around, InMemorySaver())

@@ -143,7 +143,7 @@ def ended(store: InMemoryStore, goal: str, config: Any, script: list[Any]) -> No
     assert graph.evolution.drain()
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("config", [None, {"configurable": {"thread_id": "t"}}])
 def test_tasks_without_a_checkpointer_are_not_taken_for_one(config: Any) -> None:
     """EV-04: all of them have the same id; none takes another's place on record."""

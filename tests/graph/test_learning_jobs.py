@@ -112,7 +112,7 @@ jobs.drain(0.0)
 """
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "lines"),
     [

@@ -425,6 +425,7 @@ def graphs(postgres_url: str) -> Iterator[Any]:
         yield opened
 
 
+@pytest.mark.long
 def test_a_grant_survives_the_process_that_took_it(graphs: Any) -> None:
     """Asked in one, answered in a second, which ends right after the grant; a third goes on."""
     config: Any = {"configurable": {"thread_id": "t"}}

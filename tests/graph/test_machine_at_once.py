@@ -172,6 +172,7 @@ async def test_blocking_tools_hold_up_no_other_run(
     assert statuses(out) == statuses(ended) == {"success"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [8, 40])
 def test_blocking_tools_hold_up_no_other_synchronous_run(
     number: int, postgres_url: str, tmp_path: Path
@@ -211,6 +212,7 @@ async def test_many_threads_at_once_all_come_to_their_end(postgres_url: str) -> 
     assert [out["result"].status for out in ended] == ["completed"] * len(machines)
 
 
+@pytest.mark.long
 def test_many_synchronous_runs_at_once_all_come_to_their_end(postgres_url: str) -> None:
     """Each on a thread of its caller's."""
     turn = calls(call("shout"))
@@ -252,6 +254,7 @@ print(sum("hang did not end in 1 s" in each for each in told), told[-1], out["re
 """
 
 
+@pytest.mark.long
 def test_a_hundred_tools_that_hang_hinder_neither_the_run_nor_the_exit() -> None:
     """TL-21: their time is limited, and nothing waits for their threads."""
     done = subprocess.run(

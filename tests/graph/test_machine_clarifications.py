@@ -529,6 +529,7 @@ async def streamed(graph: Any, text: str, config: RunnableConfig) -> Any:
     return [part async for part in graph.astream(given, config, stream_mode="values")][-1]["result"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", [invoked, streamed])
 async def test_each_turn_may_have_a_process_of_its_own(
     way: Callable[..., Any], postgres_url: str

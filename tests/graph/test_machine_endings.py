@@ -663,6 +663,7 @@ def test_no_word_of_a_repair_is_streamed(payments: Payments) -> None:
     assert "Done." in "".join(said)
 
 
+@pytest.mark.long
 def test_a_model_that_takes_no_temperature_is_asked_without(payments: Payments) -> None:
     """Models that reason refuse a request that sets it."""
     refusal = {"error": {"message": "Unsupported value: 'temperature' does not support 0."}}
@@ -679,6 +680,7 @@ def test_a_model_that_takes_no_temperature_is_asked_without(payments: Payments) 
     assert "temperature" not in payments.requests[2]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("passed_in", [False, True])
 @pytest.mark.parametrize("mode", ["updates", "messages"])
 def test_a_payload_that_was_cut_off_does_not_run(
@@ -698,6 +700,7 @@ def test_a_payload_that_was_cut_off_does_not_run(
     assert any("cut off" in message.text for message in state.messages if message.type == "tool")
 
 
+@pytest.mark.long
 def test_of_thirty_calls_twenty_run(payments: Payments) -> None:
     """TL-16: the first ones; what was left out is on record, and the history is whole."""
     calls = [{"name": "pay", "arguments": {"amount": n, "to_whom": "A"}} for n in range(30)]

@@ -515,6 +515,7 @@ SETTINGS = (
 )
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(WORLDS, SETTINGS)
 def test_every_walk_ends_with_a_result(world: World, given_settings: Settings) -> None:
@@ -551,6 +552,7 @@ def is_within_its_tokens(state: State, given_settings: Settings, *, calls: int) 
     return spent_by_task(state).tokens < allowed_now + 10 * calls
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(WORLDS.filter(lambda world: world.plan != "fails"), SETTINGS)
 def test_failures_in_ever_new_words_end(world: World, given_settings: Settings) -> None:
@@ -603,6 +605,7 @@ def test_walks_lead_through_looks_and_new_plans(mode: Mode, replan: int, plans: 
     assert [len(state.result.replaced), state.result.budgets["look"]] == [replan, plans * 3 // 4]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["react", "plan_exec"])
 def test_walks_lead_through_helpers(mode: Mode) -> None:
     """PL-08: the property above has them; a loop of helpers is one like any other."""

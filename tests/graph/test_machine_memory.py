@@ -219,6 +219,7 @@ def test_storing_that_was_cut_short_is_made_again_and_stores_one() -> None:
     assert [item.value["text"] for item in store.search(("daruma", "memory"))] == [FACT]
 
 
+@pytest.mark.long
 def test_it_is_kept_in_postgres(postgres_url: str) -> None:
     """CX-05: another process finds it by its words, with the store's own scores."""
     script = {"main": [STORE, calls(call("memory_store", text="The logo is blue.")), say()]}

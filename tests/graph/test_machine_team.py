@@ -139,7 +139,7 @@ def test_what_a_person_changes_meanwhile_is_not_taken_for_the_work(
     }
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 def test_a_conflict_has_a_phase_of_its_own(workspace: Path) -> None:
     """PL-06: the first one's work stays, the other's waits; what depends on it waits too."""
     settled = BASE.replace("line 5\n", "line five, from both\n")
@@ -169,7 +169,7 @@ def test_a_conflict_has_a_phase_of_its_own(workspace: Path) -> None:
     assert run.result.phases[1].conflicts[0].startswith("shared.txt")
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 def test_a_conflict_that_is_not_settled_fails_what_depends_on_it(workspace: Path) -> None:
     """PL-05: the work in conflict never reached the workspace, and the result says what failed."""
     script = {
@@ -191,7 +191,7 @@ def test_a_conflict_that_is_not_settled_fails_what_depends_on_it(workspace: Path
     assert run.result.status == "failed"
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 def test_an_expert_that_fails_fails_only_what_needs_it(workspace: Path) -> None:
     """PL-05: its worktree is not merged; the other's is."""
     script = {
@@ -211,6 +211,7 @@ def test_an_expert_that_fails_fails_only_what_needs_it(workspace: Path) -> None:
     assert (failed["phase_id"], failed["fallen"]) == ("b", ("c",))
 
 
+@pytest.mark.long
 def test_when_all_fail_the_task_has_failed(workspace: Path) -> None:
     """MO-06: nothing falls back to another way of working."""
     before = files(workspace)
@@ -227,7 +228,7 @@ def test_when_all_fail_the_task_has_failed(workspace: Path) -> None:
     assert files(workspace) == before
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 def test_work_that_fits_and_fails_together_is_settled(workspace: Path) -> None:
     """What is right on each side may be wrong together: the checks run on the whole."""
     check = "! { test -e a.txt && test -e b.txt; } || test -e both.txt"
@@ -283,7 +284,7 @@ def test_without_snapshots_a_team_has_no_worktrees(workspace: Path) -> None:
     assert "x.txt" not in files(workspace)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 def test_what_failed_is_tried_again_alone(workspace: Path) -> None:
     """TL-23: what the others did stays, and is not done twice."""
     script = {
@@ -339,7 +340,7 @@ def test_the_turns_limit_holds_for_all_members_together() -> None:
     assert run.result.status == "max_steps_exceeded"
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 def test_a_conflict_that_is_only_called_settled_is_not(workspace: Path) -> None:
     """MO-06: markers and second versions of files never come into the workspace."""
     script = {
@@ -447,7 +448,7 @@ def test_whoever_said_no_is_asked_once(
     assert (error.retryable, bool(error.suggestions)) == (retryable, True)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fault", "line", "advice"),
     [
@@ -490,6 +491,7 @@ def test_a_wait_beyond_what_is_left_ends_the_asking(monkeypatch: pytest.MonkeyPa
     assert (len(server.requests), result.status) == (1, "failed")
 
 
+@pytest.mark.long
 def test_others_may_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """TL-17a: whoever said no is passed over, by later calls of the run too."""
     no = Fault(429, said("no", code="insufficient_quota"))
@@ -527,6 +529,7 @@ def test_an_address_that_is_dead_is_named(
     assert result.budgets["recover"] == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_budget_of_tokens_holds_where_no_usage_is_told(
     monkeypatch: pytest.MonkeyPatch, streamed: bool

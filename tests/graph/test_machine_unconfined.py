@@ -36,6 +36,7 @@ MAIN = [calls(call("run_command", command="echo made > made.txt")), say("Done.")
 CHECKED = {"commands": ["echo x >> checked.txt && test -e made.txt"]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("decision", ["approve", "deny"])
 def test_checks_wait_for_a_person_too(decision: str, tmp_path: Path) -> None:
     """SE-04: what nobody agreed to is not run, and the result says that nothing was checked."""

@@ -141,6 +141,7 @@ def test_what_goes_wrong_is_logged_and_fails_nothing(
     assert "secret-path" not in text
 
 
+@pytest.mark.long
 def test_a_webhook_that_never_comes_to_an_end_is_cut(postgres_url: str) -> None:
     """PL-04: it holds no thread of ours, for which the end of the process would wait."""
     cut = Event()

@@ -49,6 +49,7 @@ async def test_what_could_not_be_read_back_is_refused(values: dict[str, Any]) ->
         await run.graph.aupdate_state(run.config, values)
 
 
+@pytest.mark.long
 def test_a_thread_in_a_database_stays_readable(postgres_url: str) -> None:
     """There, what is read is checked."""
     config: Any = {"configurable": {"thread_id": "t"}}
@@ -93,6 +94,7 @@ def test_what_fits_is_written() -> None:
     assert [each.content for each in run.snapshot.values["messages"]] == ["Only this."]
 
 
+@pytest.mark.long
 def test_several_updates_are_written_as_one_step_each() -> None:
     """As plain tuples, which LangGraph takes as well as its own."""
     run = a_run()

@@ -100,6 +100,7 @@ async def test_servers_that_are_kept_open_serve_all_runs(server: McpServerOfOurs
     assert not server.alive
 
 
+@pytest.mark.long
 async def test_a_cancelled_run_leaves_no_server(server: McpServerOfOurs, tools: list[Any]) -> None:
     """It does not even hear of the end of its input."""
     graph = build_graph(RecordingModel(script={"main": [calls(HANG)]}), tools, ALLOWED)

@@ -188,7 +188,7 @@ async def _barrier(parties: int) -> asyncio.Barrier:
     return asyncio.Barrier(parties)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     "leave",
     [

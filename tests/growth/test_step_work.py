@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from types import FrameType
 
+import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from tests.parts import a_context, a_state, a_task, settings
 
@@ -129,6 +130,7 @@ async def test_nor_does_one_within_a_bound_whose_beginning_is_shown_shorter() ->
     assert work[-1] <= work[SHORT] + 3
 
 
+@pytest.mark.long
 async def test_nor_does_a_compaction_of_a_long_history() -> None:
     """Only what came since the last one is shortened, and counted as it is sent then."""
     task = a_task(limits={"think": LONG + 1, "turn": LONG + 1})

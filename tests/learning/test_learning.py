@@ -36,6 +36,7 @@ def test_the_second_pass_repeats_what_no_text_helps_against_alone(tmp_path: Path
     assert all(each.lessons and each.lessons.pitfalls for each in found.last)
 
 
+@pytest.mark.long
 def test_it_is_the_block_that_helps(tmp_path: Path) -> None:
     """EV-06: with it cut out of the requests, nothing is better than before."""
     found = passes_in(CUT_OUT, tmp_path)

@@ -40,7 +40,7 @@ def rounds_run(kind: str, mode: Mode) -> list[float]:
     return found
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", HONEST)
 def test_honest_work_raises_no_alarm(kind: str, mode: Mode) -> None:

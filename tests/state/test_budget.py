@@ -68,6 +68,7 @@ def test_a_fork_has_the_budget_that_its_history_says(
     assert budget.of_task(state) == own
 
 
+@pytest.mark.long
 @given(STEPS, LIMITS)
 def test_spending_never_gives_back(steps: list[Step], limits: dict[str, int]) -> None:
     """A longer history has no more room than a shorter one."""
@@ -203,6 +204,7 @@ def test_recovery_can_be_switched_off(allowed: int) -> None:
     assert budget.can_recover(a_state(task=task)) is bool(allowed)
 
 
+@pytest.mark.long
 @given(STEPS, st.sampled_from([None, "p1"]), st.sampled_from(KINDS), st.integers(0, 30))
 def test_a_count_that_is_gone_on_with_is_one_of_all_steps(
     steps: list[Step], phase: str | None, kind: StepKind, known: int

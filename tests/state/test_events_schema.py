@@ -42,6 +42,7 @@ def events_of_runs(workspace: Path) -> list[dict[str, Any]]:
     return [*plain.events, *planned.events, *given_up.events, *team.events]
 
 
+@pytest.mark.long
 def test_the_events_of_real_runs_keep_to_the_schema(tmp_path: Path) -> None:
     """FA-06: as JSON, each of them is valid, and reads back as the event that it was."""
     validator = Draft202012Validator(events_schema())
@@ -53,6 +54,7 @@ def test_the_events_of_real_runs_keep_to_the_schema(tmp_path: Path) -> None:
     assert len({event["type"] for event in told}) > 20
 
 
+@pytest.mark.long
 def test_the_schema_is_one_and_names_its_version() -> None:
     """A reader knows by ``$id``, and by the first event of a task."""
     schema = events_schema()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from copy import copy, deepcopy
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
@@ -107,6 +108,7 @@ MESSAGE = st.one_of(
 WRITES = st.lists(st.lists(MESSAGE, max_size=4), max_size=5)
 
 
+@pytest.mark.long
 @given(st.lists(st.builds(human, IDS), max_size=4), WRITES, WRITES)
 def test_batches_of_any_size_come_to_the_same(
     start: list[AnyMessage], first: list[Messages], second: list[Messages]
@@ -180,6 +182,7 @@ def _multiples(known: tuple[int, int], values: Sequence[int]) -> tuple[int, int]
     return divisor, count + sum(value % divisor == 0 for value in values)
 
 
+@pytest.mark.long
 @given(PARTS, st.lists(st.booleans(), min_size=6, max_size=6))
 def test_what_is_known_is_what_all_values_come_to(
     parts: list[list[int]], asked: list[bool]
@@ -288,6 +291,7 @@ def test_what_a_run_gives_back_holds_common_lists() -> None:
 # --- A set that grows in two parts is a set like any other.
 
 
+@pytest.mark.long
 @given(st.lists(st.lists(st.integers(0, 50), max_size=9)), st.lists(st.integers(0, 60)))
 def test_it_holds_what_was_added_and_nothing_else(added: list[list[int]], asked: list[int]) -> None:
     """In whatever parts it came."""

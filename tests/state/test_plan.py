@@ -376,6 +376,7 @@ def plans(draw: st.DrawFn) -> Plan:
     return a_plan(*draw(st.permutations(built)))
 
 
+@pytest.mark.long
 @given(plans(), st.lists(st.booleans(), min_size=5, max_size=5))
 def test_every_phase_ends_once_and_none_runs_before_its_time(
     plan: Plan, passing: list[bool]

@@ -170,6 +170,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(st.dictionaries(st.sampled_from(["phases", "goal"]), JSON))
 def test_anything_at_all_is_a_plan_or_refused(content: dict[str, Any]) -> None:
     """No shape of JSON makes the reading fail in another way."""

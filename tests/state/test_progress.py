@@ -491,6 +491,7 @@ def test_different_rounds_are_never_a_loop(
     assert repeating(steps, think(f"{asked}#", saw), threshold=threshold) is None
 
 
+@pytest.mark.long
 @given(PAIRS, st.lists(st.sampled_from("EFGH"), min_size=1, max_size=4), st.integers(2, 3))
 def test_a_pure_cycle_is_found_once_it_is_full(
     before: list[tuple[str, str]], cycle: list[str], threshold: int
@@ -503,6 +504,7 @@ def test_a_pure_cycle_is_found_once_it_is_full(
     assert repeating(steps, think(f"{cycle[0]}#", saw), threshold=threshold) is not None
 
 
+@pytest.mark.long
 @given(st.data())
 def test_noise_in_other_kinds_of_steps_changes_nothing(data: Any) -> None:
     """Repairs, verifications and failed model calls may lie anywhere between."""

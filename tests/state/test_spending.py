@@ -73,6 +73,7 @@ def test_what_is_spent_never_decreases(before: list[Step], after: list[Step]) ->
     assert early.seconds <= late.seconds + 1e-9
 
 
+@pytest.mark.long
 @given(STEPS.flatmap(lambda steps: st.tuples(st.just(steps), st.permutations(steps))))
 def test_the_order_of_writes_does_not_matter(both: tuple[list[Step], list[Step]]) -> None:
     """Calls that run at once write in any order."""
@@ -81,6 +82,7 @@ def test_the_order_of_writes_does_not_matter(both: tuple[list[Step], list[Step]]
     assert spending(one) == spending(other)
 
 
+@pytest.mark.long
 @given(STEPS)
 def test_a_phase_spends_no_more_than_its_task(steps: list[Step]) -> None:
     """And its seconds are not more than the sum of all."""

@@ -46,6 +46,7 @@ def test_settings_are_a_form(server: DevServer) -> None:
     assert set(schemas["input_schema"]["properties"]) >= {"messages", "mode", "workspace"}
 
 
+@pytest.mark.long
 def test_the_first_look_shows_the_machine(thread: Thread) -> None:
     """Without a model: a plan, its review, tools, a failed check, a reflection, and success."""
     asked = {"messages": [{"role": "user", "content": "Make the tests pass"}]}
@@ -141,6 +142,7 @@ def test_a_reply_that_waited_for_its_turn_answers_nothing_new(thread: Thread) ->
     assert thread.question["value"]["type"] == "spec_review_request"
 
 
+@pytest.mark.long
 def test_a_question_is_answered_in_plain_words(thread: Thread) -> None:
     """A failure that comes again is asked about; text alone is an answer."""
     fault = {"raise": "out of order"}
@@ -191,6 +193,7 @@ def test_a_client_weakens_nothing(thread: Thread, by: str) -> None:
     assert thread.state["values"] == {}
 
 
+@pytest.mark.long
 def test_an_assistant_has_settings_of_its_own(thread: Thread) -> None:
     """They hold for its runs, under what the run gives itself."""
     thread.plays(main=[command("touch one", "a"), DONE])
@@ -256,6 +259,7 @@ def test_a_run_that_is_taken_back_leaves_nothing(thread: Thread) -> None:
     assert thread.state["values"] == {}
 
 
+@pytest.mark.long
 def test_a_second_run_can_be_refused(thread: Thread) -> None:
     """The first goes on."""
     run, life = started(thread)
@@ -470,6 +474,7 @@ class QuietPages(SimpleHTTPRequestHandler):
         """Keep it."""
 
 
+@pytest.mark.long
 def test_nothing_has_blocked_the_server(server: DevServer) -> None:
     """Of all that was done above: neither files, nor commands, nor the database; it ends well."""
     code = server.stop()

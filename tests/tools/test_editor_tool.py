@@ -343,6 +343,7 @@ def test_the_schema_speaks_to_the_model() -> None:
         EditorArgs.model_validate({"command": "view", "path": "f", "content": "x"})
 
 
+@pytest.mark.long
 async def test_a_file_that_is_replaced_meanwhile_is_the_same_file(run: Run, root: Path) -> None:
     """Its history goes by its name, not by what the system calls what was there before."""
     (root / "f").write_text("".join(f"<{n}>\n" for n in range(100)))

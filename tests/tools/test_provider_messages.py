@@ -82,6 +82,7 @@ def test_a_message_with_nothing_to_mend_goes_as_it_is() -> None:
     assert sendable([message])[0] is message
 
 
+@pytest.mark.long
 @given(
     st.lists(MESSAGES, max_size=3),
     st.lists(st.lists(MESSAGES, max_size=3), max_size=5),

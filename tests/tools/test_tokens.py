@@ -1,5 +1,6 @@
 """A request's tokens are the sum of what it holds, by the documented rule."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
@@ -32,6 +33,7 @@ def test_calls_count_with_their_arguments() -> None:
     assert WORDS.of_message(broken) == MESSAGE + CALL + 1 + 2
 
 
+@pytest.mark.long
 @given(HISTORIES, st.lists(st.integers(0, 4), max_size=12))
 def test_a_history_is_counted_as_it_is_sent(history: list[AnyMessage], parts: list[int]) -> None:
     """However it grew, and whatever of it has to be mended: a result that is missing counts."""

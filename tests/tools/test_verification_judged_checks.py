@@ -98,7 +98,7 @@ RED_BEFORE: list[tuple[Files, str, str, str]] = [
 ]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(("after", "goal", "outcome", "why"), RED_BEFORE)
 async def test_what_was_red_before_is_not_the_tasks_fault(
     after: Files, goal: str, outcome: str, why: str, ws: Path
@@ -122,7 +122,7 @@ MENDED: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(("code", "goal", "outcome"), MENDED)
 async def test_what_is_to_be_mended_has_to_turn_green(
     code: str, goal: str, outcome: str, ws: Path
@@ -133,6 +133,7 @@ async def test_what_is_to_be_mended_has_to_turn_green(
     assert found.outcome == outcome, found.why
 
 
+@pytest.mark.long
 async def test_half_a_repair_is_none(ws: Path) -> None:
     """VE-07: where some cases of a test have turned green, the others are meant as well."""
     cases = "import pytest\nfrom calc import add\n@pytest.mark.parametrize('b', [0, 1, 2])\n"
@@ -184,7 +185,7 @@ QUOTED = [
 ]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "goal", "outcome"), QUOTED)
 async def test_a_name_that_is_only_quoted_is_not_to_be_mended(
     text: str, goal: str, outcome: str, ws: Path
@@ -196,6 +197,7 @@ async def test_a_name_that_is_only_quoted_is_not_to_be_mended(
     assert found.outcome == outcome, found.why
 
 
+@pytest.mark.long
 async def test_no_other_check_makes_up_for_an_old_red_one(ws: Path) -> None:
     """MO-10: a workspace that is red is not checked, whatever else is green."""
     found = await story(ws, OLD, {}, verification={"commands": ("test -f calc.py",)})
@@ -204,6 +206,7 @@ async def test_no_other_check_makes_up_for_an_old_red_one(ws: Path) -> None:
     assert (found.outcome, LEGACY in found.why) == ("none", True)
 
 
+@pytest.mark.long
 async def test_the_plan_asks_as_the_goal_does(ws: Path) -> None:
     """VE-07: in a phase's instructions, or by a declared command."""
     asking = a_plan(a_phase("a", instructions="It is done when all tests pass."), current="a")
@@ -222,7 +225,7 @@ async def test_without_a_snapshot_red_is_red_and_says_so(ws: Path) -> None:
     assert "there is no snapshot of the task's beginning" in found.why
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("level", LEVELS)
 async def test_the_beginning_has_what_no_snapshot_holds(level: Level, ws: Path) -> None:
     """VE-07: ignored files, so that a test which needs one is not taken for red before."""
@@ -242,6 +245,7 @@ async def test_a_file_that_could_not_be_read_before_was_red(ws: Path) -> None:
     assert (found.outcome, found.changed_tests) == ("none", ("test_a.py",))
 
 
+@pytest.mark.long
 async def test_findings_of_a_linter_are_compared_too(ws: Path) -> None:
     """VE-07: by file and message, wherever they stand in the file."""
     before: Files = {"a.py": "import os\n", "ruff.toml": "", "test_a.py": "def test_a(): pass\n"}
@@ -353,7 +357,7 @@ TOLD = {"hook that turns reports", "weaker assertion"}
 """What a machine can not tell from honest work: green, and the changed test files are named."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("fake", FAKES)
 async def test_a_faked_check_is_red_or_told(fake: str, ws: Path) -> None:
     """VE-08: none of them ends green without a word."""
@@ -366,7 +370,7 @@ async def test_a_faked_check_is_red_or_told(fake: str, ws: Path) -> None:
         assert found.outcome == "failed", found.summary
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["pytest.ini", ".venv/bin/pytest"])
 async def test_what_no_snapshot_holds_is_told_too(path: str, ws: Path) -> None:
     """VE-08: git ignores it, and it says how tests are run, or runs them."""
@@ -376,6 +380,7 @@ async def test_what_no_snapshot_holds_is_told_too(path: str, ws: Path) -> None:
     assert found.changed_tests == (path,)
 
 
+@pytest.mark.long
 async def test_what_ends_early_is_named(ws: Path) -> None:
     """VE-08: the reason is of use to the model."""
     found = await story(ws, PYTHON, FAKES["exit at import of the code"])
@@ -450,6 +455,7 @@ HONEST: list[tuple[Files, str, tuple[str, ...]]] = [
 ]
 
 
+@pytest.mark.long
 async def test_a_manifest_that_became_a_pipe_is_not_waited_for(ws: Path) -> None:
     """SE-07: nor is it taken for what it was."""
     context = a_context(given=settings())
@@ -463,7 +469,7 @@ async def test_a_manifest_that_became_a_pipe_is_not_waited_for(ws: Path) -> None
     assert (found.outcome, found.changed_tests) == ("passed", ("Makefile",))
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(("after", "goal", "told"), HONEST)
 async def test_honest_work_is_green(
     after: Files, goal: str, told: tuple[str, ...], ws: Path
@@ -573,7 +579,7 @@ IN_MEMBER: list[tuple[Files, Files, str, str]] = [
 ]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(("before", "after", "outcome", "why"), IN_MEMBER)
 async def test_a_configuration_above_the_workspace_holds_for_its_beginning(
     before: Files, after: Files, outcome: str, why: str, ws: Path
@@ -616,7 +622,7 @@ async def test_a_configuration_below_the_workspace_holds_for_its_beginning(
     assert (found.outcome, why in found.why) == (outcome, True), found.summary
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("level", ["landlock", "namespace"])
 async def test_a_configuration_that_a_sandbox_hides_fails_no_right_work(
     level: Level, ws: Path
@@ -630,6 +636,7 @@ async def test_a_configuration_that_a_sandbox_hides_fails_no_right_work(
     assert found.outcome == ("none" if level == "landlock" else "passed"), found.summary
 
 
+@pytest.mark.long
 async def test_a_green_run_that_is_compared_with_nothing_says_so(ws: Path) -> None:
     """VE-08: it has passed, and what it lost nobody knows."""
     found = await story(ws, PYTHON, NEW, rollback={"snapshots": False})
@@ -652,6 +659,7 @@ def test_later_questions_name_the_changed_tests() -> None:
     assert event["changed_tests"] in (["tests/test_a.py"], ("tests/test_a.py",))
 
 
+@pytest.mark.long
 async def test_what_was_skipped_before_may_be_skipped(ws: Path) -> None:
     """VE-08: only what is new is red."""
     skipped = f"{HOOK}@pytest.mark.skip\ndef test_s(): pass\ndef test_t(): pass\n"
@@ -660,6 +668,7 @@ async def test_what_was_skipped_before_may_be_skipped(ws: Path) -> None:
     assert found.outcome == "passed"
 
 
+@pytest.mark.long
 async def test_all_skipped_is_not_passed(ws: Path) -> None:
     """VE-02: nothing was checked."""
     found = await story(ws, {"test_s.py": f"{HOOK}@pytest.mark.skip\ndef test_s(): 0\n"}, {})

@@ -136,7 +136,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.long
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_leaves_an_open_review_as_it_was(daruma: Daruma, mistake: list[str]) -> None:
     """After any mistake the same question is open and can still be answered."""
@@ -251,7 +251,7 @@ ASKED: dict[str, tuple[Answer, str]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.long
 @pytest.mark.parametrize("case", ASKED)
 def test_the_doctor_asks_the_model_if_told_to(daruma: Daruma, case: str) -> None:
     """FA-09: one request; what is wrong is one line: the address, the reason, what to do."""
@@ -451,6 +451,7 @@ def damaged(daruma: Daruma, postgres_url: str) -> Daruma:
     return daruma
 
 
+@pytest.mark.long
 def test_it_is_said_in_one_line_with_the_way_out(damaged: Daruma) -> None:
     """By each command that reads the thread."""
     for args in (["show", "t"], ["resume", "t"], ["retry", "t"], ["undo", "t"]):
@@ -482,6 +483,7 @@ def test_the_other_threads_are_listed(damaged: Daruma, postgres_url: str) -> Non
         assert listed == {"t": "damaged", "w": "completed, not checked"}, name
 
 
+@pytest.mark.long
 def test_a_thread_goes_on_from_the_checkpoint_that_is_named(damaged: Daruma) -> None:
     """And is a thread like any other then."""
     (command,) = re.findall(r"`daruma (resume t --from \S+)`", damaged("show", "t").complaint)
@@ -493,6 +495,7 @@ def test_a_thread_goes_on_from_the_checkpoint_that_is_named(damaged: Daruma) -> 
     assert damaged("resume", "t").code == 0
 
 
+@pytest.mark.long
 def test_a_checkpoint_that_the_thread_has_not_is_refused(damaged: Daruma) -> None:
     """Nothing is begun from nowhere."""
     said = damaged("resume", "t", "--from", "nowhere")
@@ -500,6 +503,7 @@ def test_a_checkpoint_that_the_thread_has_not_is_refused(damaged: Daruma) -> Non
     assert said.complaint == "daruma: thread 't' has no checkpoint 'nowhere'"
 
 
+@pytest.mark.long
 def test_a_question_of_an_earlier_checkpoint_can_be_answered(
     daruma: Daruma, postgres_url: str
 ) -> None:
@@ -551,6 +555,7 @@ def run(daruma: Daruma, proxy: FaultProxy, thread: str, last: int) -> list[str]:
     return [line for line in said.err.splitlines() if line.startswith("daruma: ")]
 
 
+@pytest.mark.long
 def test_a_lost_database_is_one_line_and_the_task_can_be_gone_on_with(daruma: Daruma) -> None:
     """Lost half-way through the task."""
     with fault_proxy(daruma.url) as proxy:

@@ -44,7 +44,7 @@ def enter(world: World, top: Path, patch: pytest.MonkeyPatch) -> None:
         folder.rmdir()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SOME)
 def test_every_line_is_answered_in_one_line_in_every_place(
     name: str,

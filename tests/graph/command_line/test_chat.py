@@ -209,6 +209,7 @@ def test_leaving_in_the_midst_says_what_becomes_of_it(daruma: Daruma) -> None:
     assert daruma("show", "t", "--json").json["status"] == "completed"
 
 
+@pytest.mark.long
 def test_a_line_while_it_works_is_told_to_the_task(daruma: Daruma) -> None:
     """So is a goal, and what is typed once it was stopped, which goes on with it."""
     with at_work(daruma) as (terminal, pipe):
@@ -410,6 +411,7 @@ def test_a_task_that_fails_is_told_and_the_talk_goes_on(daruma: Daruma) -> None:
 # --- Terminals.
 
 
+@pytest.mark.long
 def test_it_fits_a_narrow_terminal(daruma: Daruma) -> None:
     """Nothing is wider than the terminal is, also once it has become narrower; no colours."""
     daruma.setenv("NO_COLOR", "1")
@@ -457,7 +459,7 @@ def test_what_can_not_be_talked_about_is_said_before_anything(
     assert "pip install 'daruma-agent[chat]'" in daruma("chat").complaint
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "told"),
     [

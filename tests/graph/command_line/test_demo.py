@@ -151,7 +151,7 @@ def test_programs_that_the_checks_need_are_looked_for() -> None:
     assert missing_programs(program_path(Path.cwd())) == []
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", scenarios(), ids=lambda scenario: scenario.name)
 def test_a_scenario_is_whole(scenario: Scenario) -> None:
     """A script that can be played, and a repository that is checked, red, and clean otherwise."""

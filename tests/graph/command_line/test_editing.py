@@ -112,6 +112,7 @@ VALUES: Any = st.recursive(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(st.dictionaries(TEXTS, VALUES))
 def test_a_value_that_nobody_changed_is_the_same(value: dict[str, Any]) -> None:

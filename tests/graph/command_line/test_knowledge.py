@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from tests.daruma_command import Daruma
 from tests.openai_server import openai_server
 
@@ -31,6 +32,7 @@ def test_documents_are_taken_in_found_and_forgotten(daruma: Daruma) -> None:
     assert "nothing found" in daruma("knowledge", "search", "turin").out
 
 
+@pytest.mark.long
 def test_collections_are_kept_apart(daruma: Daruma) -> None:
     """Each is searched, listed and forgotten alone where it is named."""
     (daruma.folder / "a.txt").write_text("turin")
@@ -60,6 +62,7 @@ def test_mistakes_are_one_line(daruma: Daruma) -> None:
     assert "write openai:NAME" in daruma("knowledge", "search", "x").complaint
 
 
+@pytest.mark.long
 def test_the_settings_name_the_embedding_model(daruma: Daruma) -> None:
     """It is asked at the address of the environment; one that refuses leaves the words."""
     (daruma.folder / "a.txt").write_text("turin")

@@ -19,6 +19,7 @@ def texts(daruma: Daruma, *args: str) -> list[str]:
     return [each["text"] for each in daruma("memory", *args, "--json").json]
 
 
+@pytest.mark.long
 def test_what_a_task_stored_is_listed_searched_and_forgotten(daruma: Daruma) -> None:
     """CX-05: of its workspace, from whatever folder; what a person adds, a task recalls."""
     call = {"name": "memory_store", "args": {"text": FACT, "section": "tests"}}
@@ -37,6 +38,7 @@ def test_what_a_task_stored_is_listed_searched_and_forgotten(daruma: Daruma) -> 
     assert daruma("memory", "list", "--workspace", "ws").out.strip() == "· nothing is remembered"
 
 
+@pytest.mark.long
 def test_where_there_is_nothing_it_is_said_who_has_memories(daruma: Daruma) -> None:
     """A task without a workspace remembers as `default`, and not for the current folder."""
     daruma("memory", "add", FACT, "--namespace", "default")

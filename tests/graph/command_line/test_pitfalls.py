@@ -91,6 +91,7 @@ def test_where_none_are_of_a_level_it_is_not_said_that_there_are_none(daruma: Da
     assert len(daruma("pitfalls", "list", "--level", "low").out.splitlines()) == 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("command", ["show", "forget"])
 def test_what_another_workspace_has_is_answered_as_what_does_not_exist(
@@ -222,6 +223,7 @@ def test_who_forgets_a_pitfall_is_told_what_was_made_of_it(daruma: Daruma) -> No
     assert "v2" not in gone.out
 
 
+@pytest.mark.long
 def test_the_doctor_says_whether_it_learns(daruma: Daruma) -> None:
     """In one line: observing is the default."""
     keep(daruma)
@@ -274,7 +276,7 @@ def test_a_recovery_that_is_not_sure_is_shown_and_waits(daruma: Daruma) -> None:
     assert "May this be done about a failure?" in daruma("show", "t").out
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("answer", "code", "carried"),
     [
@@ -313,6 +315,7 @@ def test_yes_does_not_answer_a_recoverys_question(daruma: Daruma) -> None:
     assert daruma("answer", "t", "--text", "Go on.").code == 0
 
 
+@pytest.mark.long
 def test_a_recovery_whose_failure_ended_the_task_did_not_work(daruma: Daruma) -> None:
     """RE-08: ``show`` tells it as the result does."""
     (daruma.folder / "ws").mkdir(exist_ok=True)

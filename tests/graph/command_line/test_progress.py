@@ -347,6 +347,7 @@ def test_a_run_is_shown_while_it_goes_on(daruma: Daruma) -> None:
     assert [line for line in left.shown if "✓ $ echo first" in line]
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_a_clean_screen(daruma: Daruma) -> None:
     """On 30 columns, too: the panel is gone, the cursor is back, what was told stands there."""
     with hanging(daruma, columns=30) as (terminal, _):

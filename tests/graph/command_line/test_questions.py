@@ -129,6 +129,7 @@ TEXTS = st.text(
 )
 
 
+@pytest.mark.long
 @given(TEXTS, TEXTS, st.booleans())
 def test_nothing_given_can_pass_for_ours(command: str, key: str, terminal: bool) -> None:
     """Of all lines, those with our marks are as many as we wrote, whatever the call holds."""

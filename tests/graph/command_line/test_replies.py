@@ -362,6 +362,7 @@ def standing(daruma: Daruma) -> str:
     return row.split("\t")[1]
 
 
+@pytest.mark.long
 def test_resuming_parks_an_overdue_review_and_says_so(late: Daruma) -> None:
     """PL-03: exit code 3, the result, the question again, and how to answer it."""
     before, said, after = standing(late), late("resume", "t"), standing(late)
@@ -374,6 +375,7 @@ def test_resuming_parks_an_overdue_review_and_says_so(late: Daruma) -> None:
     assert "daruma answer t --confirm\n" in said.out
 
 
+@pytest.mark.long
 def test_a_parked_plan_goes_on_once_it_is_confirmed(late: Daruma) -> None:
     """However late: by its own answer, or by agreeing to what waits."""
     late("resume", "t")
@@ -384,6 +386,7 @@ def test_a_parked_plan_goes_on_once_it_is_confirmed(late: Daruma) -> None:
     assert standing(late) == "completed, not checked"
 
 
+@pytest.mark.long
 def test_a_parked_plan_can_be_looked_at(late: Daruma) -> None:
     """``show`` and ``resume`` change nothing of it, and offer the same."""
     parked = late("resume", "t", "--json")
@@ -398,6 +401,7 @@ def test_a_parked_plan_can_be_looked_at(late: Daruma) -> None:
     assert late("show", "t", "--json").json["status"] == "parked"
 
 
+@pytest.mark.long
 def test_agreeing_beforehand_confirms_what_is_overdue(late: Daruma) -> None:
     """``--yes`` is an answer, and a late one counts."""
     said: Said = late("resume", "t", "--yes", "--json")
@@ -413,6 +417,7 @@ def pay(amount: int) -> str:
     return f"paid {amount}"
 
 
+@pytest.mark.long
 def test_a_yes_to_a_tool_that_is_not_here_is_not_taken(daruma: Daruma) -> None:
     """It stays open for the program that has the tool, and nothing of it is spent."""
     model = daruma.script(main=[DONE])

@@ -110,6 +110,7 @@ def test_killed_at_a_review_it_is_answered_by_another_process(daruma: Daruma) ->
     assert daruma.run("answer", "t", "--confirm", "--yes").code == 0
 
 
+@pytest.mark.long
 def test_a_person_answers_on_the_terminal(daruma: Daruma) -> None:
     """Plan and command are shown, asked for and carried out in one sitting."""
     terminal = at_a_review(daruma)
@@ -122,6 +123,7 @@ def test_a_person_answers_on_the_terminal(daruma: Daruma) -> None:
     assert "completed" in terminal.seen
 
 
+@pytest.mark.long
 def test_ctrl_c_at_a_question_leaves_it_open(daruma: Daruma) -> None:
     """Nothing runs while a person is asked: the question waits, and the exit code says 130."""
     terminal = at_a_review(daruma)
@@ -177,6 +179,7 @@ def test_a_submitted_thread_is_run_by_a_worker(daruma: Daruma) -> None:
     assert standing(daruma) == [["t", "completed, not checked", "Do it"]]
 
 
+@pytest.mark.long
 def test_a_worker_uses_the_folder_and_model_of_the_command(daruma: Daruma) -> None:
     """It may be started anywhere else on the machine."""
     daruma.configure("spec_review: {enabled: false}\n")
@@ -211,6 +214,7 @@ def test_nothing_is_queued_where_nothing_is_to_be_done(daruma: Daruma) -> None:
     assert standing(daruma) == [["t", "completed, not checked", "Do it"]]
 
 
+@pytest.mark.long
 def test_a_job_that_failed_says_why(daruma: Daruma) -> None:
     """The settings are none when the worker comes: `threads` and `show` have the line."""
     submit(daruma)

@@ -56,6 +56,7 @@ def contents(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 
+@pytest.mark.long
 def test_the_newest_task_is_undone(daruma: Daruma, ws: Path) -> None:
     """What the task before it did stays; what is done is shown, and can be undone."""
     said = daruma("undo", "t", "--yes")
@@ -66,6 +67,7 @@ def test_the_newest_task_is_undone(daruma: Daruma, ws: Path) -> None:
     assert "1 path was put back  looked at again, and exact" in said.out
 
 
+@pytest.mark.long
 def test_an_undo_is_undone_by_the_snapshot_that_it_names(daruma: Daruma, ws: Path) -> None:
     """Back and forth, also through the first task."""
     first = daruma("undo", "t", "--to", "1", "--yes", "--json").json
@@ -107,6 +109,7 @@ def test_what_somebody_else_changed_too_is_not_undone(daruma: Daruma, ws: Path) 
     assert contents(ws)["old.txt"] == "one\n"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("ws")
 def test_savepoints_are_listed(daruma: Daruma) -> None:
     """Each with what it was taken for, whichever task that was."""
@@ -123,6 +126,7 @@ def test_savepoints_are_listed(daruma: Daruma) -> None:
     assert told.json["savepoints"][0]["snapshot"] in said.out
 
 
+@pytest.mark.long
 def test_nothing_is_undone_under_a_run(daruma: Daruma, ws: Path) -> None:
     """Neither while the thread is run, nor while another one works in that folder: one line."""
     with open_postgres(daruma.url) as postgres, thread_held(postgres.checkpointer, "t"):
@@ -152,7 +156,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.long
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_one_line(daruma: Daruma, ws: Path, name: str) -> None:
     """With exit code 2, and nothing changed."""

@@ -275,7 +275,7 @@ async def test_a_fault_has_its_fate(fault: Fault, asked: str) -> None:
         await check(asking, asking.asker(), asked)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("model", [passed_in, streaming])
 @pytest.mark.parametrize(
     ("fault", "asked"),
@@ -299,7 +299,7 @@ async def test_a_model_that_is_passed_in_is_asked_no_oftener(
         await check(asking, asking.asker(model(asking.server.url)), asked)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("model", [lambda _: "openai:m", streaming], ids=["plain", "streaming"])
 @pytest.mark.parametrize(
     "never", [lambda: Fault(keep_alive=True), lambda: Fault(hang=threading.Event())]
@@ -335,6 +335,7 @@ async def test_all_requests_together_end_in_time() -> None:
     assert asking.asked == "m"
 
 
+@pytest.mark.long
 async def test_a_call_ends_in_time_where_all_threads_are_taken() -> None:
     """Models are made in threads: whoever blocks those holds up nothing for longer."""
     busy = threading.Event()
@@ -348,6 +349,7 @@ async def test_a_call_ends_in_time_where_all_threads_are_taken() -> None:
     assert (error.code, asking.asked) == ("timeout", "")
 
 
+@pytest.mark.long
 async def test_waits_grow_and_a_server_may_set_them() -> None:
     """TL-17: Retry-After wins over our own waits."""
     with serving(Fault(503)) as asking:
@@ -367,6 +369,7 @@ async def test_no_wait_goes_beyond_the_end() -> None:
     assert asking.asked == "mm"
 
 
+@pytest.mark.long
 async def test_six_requests_are_made_in_all() -> None:
     """TL-17: however many models there are, and however each one fails."""
     with serving(Fault(503)) as asking:
@@ -381,6 +384,7 @@ async def test_six_requests_are_made_in_all() -> None:
 # --- What is on record of an answer that took more than one request, and what was learned.
 
 
+@pytest.mark.long
 async def test_what_it_took_is_on_record() -> None:
     """TL-17, MO-07: requested, used, attempts; on the answer, on its message, in events."""
     with serving(Fault(503), Fault(404)) as asking:
@@ -433,6 +437,7 @@ async def test_a_key_that_is_refused_is_final(status: int, final: bool) -> None:
     assert error.final is final
 
 
+@pytest.mark.long
 async def test_no_key_is_told() -> None:
     """Neither that of the environment nor one that a model was given."""
     body = said(message=f"wrong key {KEY}, wrong key own-secret")

@@ -98,7 +98,7 @@ def test_loops_in_turn_and_at_once(graph: Machine) -> None:
     assert found == [DONE] * 7
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.long
 def test_threads_of_a_web_page_and_a_notebook(graph: Machine) -> None:
     """Streamlit runs each click on a thread of its own; a notebook's cell is on a running loop."""
     given = {"messages": [("user", "hello")], "mode": "direct_chat"}
@@ -144,6 +144,7 @@ async def test_each_test_has_a_loop_of_its_own(
     assert number < 2
 
 
+@pytest.mark.long
 def test_the_model_that_is_passed_in_stays_as_it_is(server: OpenAIServer) -> None:
     """A program asks it beside the graph, on its own loop, over its own client."""
     model: Any = OBJECTS["openai"](server.url)

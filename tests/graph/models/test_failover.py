@@ -156,6 +156,7 @@ LIMITED = st.builds(
 )
 
 
+@pytest.mark.long
 @given(
     faults=st.lists(st.tuples(FAULTS, st.booleans(), st.floats(0, 100)), min_size=40, max_size=40),
     limits=LIMITED,

@@ -55,6 +55,7 @@ async def test_a_copy_makes_one_request_asynchronously() -> None:
     assert len(server.requests) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("given", "told"), [(None, True), (False, False)])
 async def test_a_copy_tells_what_a_stream_cost(given: bool | None, told: bool) -> None:
     """MO-09: LangChain asks other servers than OpenAI's for it only if it was said; it may be."""

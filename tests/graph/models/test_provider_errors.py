@@ -84,7 +84,7 @@ def test_the_wait_is_in_headers_or_words(
     assert read(body, 429, headers).wait == wait
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "limit"),
     [

@@ -259,6 +259,7 @@ async def test_every_way_of_calling_gives_the_same_message(way: Way) -> None:
     )
 
 
+@pytest.mark.long
 @given(
     text=st.text(),
     args=st.lists(st.dictionaries(st.text(), st.text() | st.integers() | st.none())),
@@ -378,6 +379,7 @@ def test_the_last_attempt_stands_for_all_that_follow() -> None:
     assert run.result.status == "completed"
 
 
+@pytest.mark.long
 def test_a_model_that_is_late_meets_the_limit_and_another_stands_in(tmp_path: Path) -> None:
     """`wait` hangs as a real one does: the time limit strikes, and it can be cancelled."""
     spare = tmp_path / "spare.json"

@@ -167,6 +167,7 @@ async def test_what_is_left_open_stays_so_until_somebody_decides(
     assert editor.messages[-1] == "*completed, not checked*"
 
 
+@pytest.mark.long
 async def test_a_prompt_is_cancelled_or_its_editor_leaves_and_it_is_taken_up(
     postgres_url: str, tmp_path: Path
 ) -> None:
@@ -214,6 +215,7 @@ FAILING: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reason", FAILING)
 async def test_a_task_that_fails_is_said_to_have_failed(
     reason: str, postgres_url: str, tmp_path: Path
@@ -229,6 +231,7 @@ async def test_a_task_that_fails_is_said_to_have_failed(
     )
 
 
+@pytest.mark.long
 def test_the_command_says_nothing_but_the_protocol(daruma: Daruma) -> None:
     """An agent of its own process; what is refused is one line (SE-02)."""
     daruma.script(main=[say("Hello.")])

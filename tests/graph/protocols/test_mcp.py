@@ -104,6 +104,7 @@ async def test_a_plan_is_reviewed_and_a_call_approved_by_what_they_are_named(
     assert any("$ rm -f gone" in line for line in shown["timeline"])
 
 
+@pytest.mark.long
 async def test_a_client_that_cancels_or_leaves_stops_the_run_which_can_be_taken_up(
     postgres_url: str, tmp_path: Path
 ) -> None:

@@ -104,6 +104,7 @@ def wrote(pg: Postgres, hold: Hold) -> bool:
     return pg.checkpointer.get_tuple(config) is not None
 
 
+@pytest.mark.long
 def test_a_reply_whose_acknowledgement_was_lost_was_accepted(postgres_url: str) -> None:
     """It is told so when it is made again, and another reply still is not. Every message."""
     with fault_proxy(postgres_url) as proxy, open_postgres(proxy.url) as own:
@@ -153,6 +154,7 @@ def test_a_run_that_could_not_say_that_it_is_over_is_known_to_be_in_its_process(
         assert other.checkpointer.leases.take("t").token > first.token
 
 
+@pytest.mark.long
 async def test_a_lease_that_ran_out_in_an_outage_is_still_good(postgres_url: str) -> None:
     """If nobody took it: its signs of life go on when the database is back."""
     with fault_proxy(postgres_url) as proxy, open_postgres(proxy.url, outage_seconds=1) as own:
@@ -272,6 +274,7 @@ class Failing:
         return "done"
 
 
+@pytest.mark.long
 async def test_what_was_lost_is_made_again(postgres_url: str) -> None:
     """Whatever the loss was."""
     lost = [errors.AdminShutdown(), errors.DeadlockDetected(), PoolTimeout(), OperationalError("x")]
@@ -384,6 +387,7 @@ async def test_a_cancellation_comes_through_an_outage(postgres_url: str) -> None
         assert waiting.cancelled()
 
 
+@pytest.mark.long
 async def test_a_connection_that_is_silent_costs_its_limit_once(postgres_url: str) -> None:
     """The rest of the pool is renewed with it; DU-04."""
     with fault_proxy(postgres_url) as proxy, answers_within(0.3):

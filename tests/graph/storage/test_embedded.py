@@ -61,6 +61,7 @@ def process_id(folder: Path) -> int:
     return int((folder / "data" / "postmaster.pid").read_text().split()[0])
 
 
+@pytest.mark.long
 def test_many_users_share_one_server_until_the_last_has_left(made: Path) -> None:
     """Processes and threads come and go in any order."""
     processes = [start_user(made) for _ in range(3)]
@@ -96,6 +97,7 @@ def test_a_killed_user_does_not_keep_the_server_for_ever(made: Path) -> None:
     assert not answers(server)
 
 
+@pytest.mark.long
 def test_a_killed_server_is_started_again(made: Path) -> None:
     """Its ``postmaster.pid`` stays behind and names a process that is gone."""
     with embedded_postgres(made) as server, psycopg.connect(server) as connection:
@@ -107,6 +109,7 @@ def test_a_killed_server_is_started_again(made: Path) -> None:
             assert answers(again)
 
 
+@pytest.mark.long
 def test_a_process_id_that_belongs_to_somebody_else_now_does_not_matter(made: Path) -> None:
     """After a restart of the machine the number in ``postmaster.pid`` is any program's."""
     with embedded_postgres(made):
@@ -118,6 +121,7 @@ def test_a_process_id_that_belongs_to_somebody_else_now_does_not_matter(made: Pa
         assert answers(server)
 
 
+@pytest.mark.long
 def test_a_database_that_was_being_made_when_its_maker_was_killed_is_made_anew(made: Path) -> None:
     """A folder gets its name when it is complete; the rest of a killed attempt is swept away."""
     folder = made / "other"
@@ -129,6 +133,7 @@ def test_a_database_that_was_being_made_when_its_maker_was_killed_is_made_anew(m
     assert not (folder / "fresh").exists()
 
 
+@pytest.mark.long
 def test_a_path_that_is_too_long_for_a_socket_works(made: Path) -> None:
     """Sockets have 104 bytes; blanks and quotes pass through a shell on their way to Postgres."""
     folder = made / "it's a place" / ("long" * 30)

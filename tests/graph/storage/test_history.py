@@ -37,6 +37,7 @@ async def traced(postgres: Postgres, config: Any, *channels: str) -> History:
         return await read_history(cursor, place, channels)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("channels", "most"), [(["often"], 15), (["often", "never"], 1000)])
 async def test_only_what_came_after_the_last_copy_is_walked_through(
     postgres_url: str, channels: list[str], most: int

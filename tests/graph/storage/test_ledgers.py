@@ -269,6 +269,7 @@ def test_a_call_whose_checkpoint_was_never_stored_is_found_all_the_same(postgres
         assert not other.cut_short
 
 
+@pytest.mark.long
 def test_a_deleted_thread_takes_its_journal_along(postgres_url: str) -> None:
     """DU-08: all that belongs to it."""
     with open_postgres(postgres_url) as pg:
@@ -413,6 +414,7 @@ def reading(id_: str) -> list[Any]:
     return [calls({"name": "big"}), calls(read), say()]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("place", ["postgres", "memory", "none"])
 def test_a_run_reads_on_in_what_was_left_out(place: str, postgres_url: str) -> None:
     """The tool that does is shown from then on; without a checkpointer it works within the run."""
@@ -538,6 +540,7 @@ def slow(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Slow]:
         yield Slow(pg.checkpointer, tmp_path)
 
 
+@pytest.mark.long
 def test_a_second_run_of_a_thread_is_told_who_has_it(slow: Slow) -> None:
     """Going on, a new request, an edit of its state, an undo: the first one goes on untouched."""
     with slow.working():
@@ -557,6 +560,7 @@ def test_a_second_run_of_a_thread_is_told_who_has_it(slow: Slow) -> None:
     assert slow.graph.get_state(T).next == ()
 
 
+@pytest.mark.long
 async def test_the_asynchronous_ways_are_told_too(slow: Slow) -> None:
     """In the words of the same error."""
     with slow.working():
@@ -572,6 +576,7 @@ async def test_the_asynchronous_ways_are_told_too(slow: Slow) -> None:
             await slow.graph.ainvoke(slow.request(), OTHER)
 
 
+@pytest.mark.long
 def test_a_second_thread_in_one_workspace_is_told(slow: Slow) -> None:
     """Also in a folder of it; but one that only chats changes nothing."""
     inside = Path(slow.workspace, "inside")
@@ -587,6 +592,7 @@ def test_a_second_thread_in_one_workspace_is_told(slow: Slow) -> None:
     assert slow.graph.invoke(slow.request(), T | {"configurable": {"thread_id": "third"}})
 
 
+@pytest.mark.long
 def test_a_run_that_is_abandoned_gives_back_what_it_held(slow: Slow) -> None:
     """A stream that nobody reads to its end."""
     parts = slow.graph.stream(slow.request(), T, stream_mode="updates")
@@ -600,6 +606,7 @@ def test_a_run_that_is_abandoned_gives_back_what_it_held(slow: Slow) -> None:
     assert slow.graph.invoke(None, T)["result"].status == "completed"
 
 
+@pytest.mark.long
 def test_two_graphs_over_one_checkpointer_know_of_each_other(tmp_path: Path) -> None:
     """Each reads it through a copy of its own."""
     saver = InMemorySaver()
@@ -609,6 +616,7 @@ def test_two_graphs_over_one_checkpointer_know_of_each_other(tmp_path: Path) -> 
         other.graph.invoke(None, T)
 
 
+@pytest.mark.long
 def test_a_refused_request_holds_nothing(slow: Slow) -> None:
     """The next one is taken as if nothing had been."""
     with pytest.raises(Exception, match="no thread"):

@@ -152,6 +152,7 @@ async def test_a_statement_that_comes_again_takes_other_values(postgres_server: 
     assert none == []
 
 
+@pytest.mark.long
 async def test_more_than_a_socket_takes_at_once_is_sent_and_read(postgres_server: str) -> None:
     """It waits for being read and written by turns."""
     long = "x" * 20_000_000

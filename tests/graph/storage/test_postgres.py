@@ -72,6 +72,7 @@ async def test_threads_are_listed_newest_first(postgres_url: str) -> None:
         assert await postgres.athreads(limit=2) == rows[:2]
 
 
+@pytest.mark.long
 def test_the_argument_goes_before_the_environment(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +128,7 @@ def test_what_is_used_after_it_was_closed_says_so(
         use(pg)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [3, pytest.param(8, marks=pytest.mark.long)])
 def test_processes_may_open_an_empty_database_at_once(empty_postgres_url: str, number: int) -> None:
     """ENGINE: LangGraph's own setup fails with UniqueViolation when two do it together."""
@@ -225,6 +227,7 @@ def closed_port() -> int:
         return port
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("silent", [False, True])
 def test_an_unreachable_database_is_one_clear_line(
     caplog: pytest.LogCaptureFixture, silent: bool
@@ -407,6 +410,7 @@ def test_a_sealed_database_opens_with_its_own_key_alone(
     assert opening(postgres_url, None).checkpointer.sealing.hides
 
 
+@pytest.mark.long
 def test_a_database_with_threads_in_clear_is_not_sealed(postgres_url: str, tmp_path: Path) -> None:
     """Half of it would stay as it is; without the key it goes on."""
     with open_postgres(postgres_url) as pg:
@@ -482,7 +486,7 @@ def point_of(error: DamagedState) -> Any:
     return {"configurable": {"thread_id": "t", "checkpoint_id": found[1]}}
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("key", [None, KEY], ids=["checked", "sealed"])
 def test_a_row_that_is_deleted_is_missed_or_was_not_needed(
     postgres_url: str, tmp_path: Path, key: bytes | None

@@ -135,7 +135,7 @@ def test_a_thread_can_keep_how_it_stands(postgres_url: str) -> None:
         assert [row.checkpoints for row in postgres.threads()] == [1]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("full", [False, True])
 def test_space_can_be_used_again_or_is_given_back(postgres_url: str, full: bool) -> None:
     """A full vacuum makes the tables small; a plain one lets the next thread into the same room."""

@@ -82,6 +82,7 @@ def test_what_waits_is_there_until_it_is_answered(empty_postgres_url: str, key: 
         assert waiting(pg) == [("call", "approval")]
 
 
+@pytest.mark.long
 def test_what_has_ended_costs_it_nothing(postgres_url: str) -> None:
     """One query over what waits: answered questions are not even looked at."""
     with open_postgres(postgres_url) as pg:

@@ -190,6 +190,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(VALUES)
 def test_what_is_written_is_read_as_the_same(value: Any) -> None:
     """Also numbers that the fast writer does not know, and texts of any signs."""

@@ -448,6 +448,7 @@ async def test_a_checkpoint_that_was_refused_takes_its_writes_along() -> None:
     assert apart.rows == []
 
 
+@pytest.mark.long
 async def test_a_run_that_was_abandoned_leaves_no_complaint_behind() -> None:
     """Nobody comes for what kept its last writes from being stored."""
     complaints: list[dict[str, Any]] = []

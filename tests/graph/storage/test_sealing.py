@@ -61,6 +61,7 @@ def test_any_value_that_is_cut_off_is_refused(
         sealing.open((kind, stored[: length % len(stored)]), ["t"])
 
 
+@pytest.mark.long
 @given(VALUES, PLACES, PLACES)
 def test_a_sealed_value_is_refused_in_any_other_place(
     value: tuple[str, bytes], place: list[str], other: list[str]
@@ -118,6 +119,7 @@ def test_the_same_value_never_looks_the_same() -> None:
     assert SEALED.seal(("null", b""), ["t"]) != SEALED.seal(("null", b""), ["t"])
 
 
+@pytest.mark.long
 @given(st.text(max_size=20), st.text(max_size=20), PLACES, PLACES)
 def test_a_mark_changes_with_the_text_and_under_a_key_with_the_place(
     text: str, other: str, place: list[str], elsewhere: list[str]
@@ -226,6 +228,7 @@ def made_large(columns: Iterable[Any]) -> Iterator[str]:
             yield Checked().open((kind, bytes.fromhex(payload[2:])), ())[1].hex()
 
 
+@pytest.mark.long
 def test_a_task_leaves_nothing_in_clear(postgres_url: str, tmp_path: Path) -> None:
     """Goal, workspace, plan, arguments, results, answers, replies: no table shows any of them."""
     with open_postgres(postgres_url, key=KEY) as pg:
@@ -235,6 +238,7 @@ def test_a_task_leaves_nothing_in_clear(postgres_url: str, tmp_path: Path) -> No
     assert singing(postgres_url) == set()
 
 
+@pytest.mark.long
 def test_the_same_task_without_a_key_is_there_to_be_read(postgres_url: str, tmp_path: Path) -> None:
     """Else the test above would find nothing whatever was stored."""
     with open_postgres(postgres_url) as pg:
@@ -292,6 +296,7 @@ SWAPS = {
 }
 
 
+@pytest.mark.long
 def test_what_is_sealed_elsewhere_is_refused(postgres_url: str, tmp_path: Path) -> None:
     """A value of another version, thread or task, and one in clear, are damage by their names."""
     with open_postgres(postgres_url, key=KEY) as pg:

@@ -154,6 +154,7 @@ def same(results: list[Any]) -> list[Any]:
     ]
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(
     puts=st.lists(PUTS, max_size=8),
@@ -255,6 +256,7 @@ async def test_it_works_on_any_loop_and_any_thread(store: PostgresStore) -> None
     assert keys(await store.asearch(NOTES, query="leases")) == ["one"]
 
 
+@pytest.mark.long
 def test_twenty_threads_put_and_search(store: PostgresStore) -> None:
     """Each finds its own at once, over the same names, and nothing is lost or waits for ever."""
 
@@ -278,6 +280,7 @@ def test_twenty_threads_put_and_search(store: PostgresStore) -> None:
     assert len(store.search(("shared",), limit=99)) == 5
 
 
+@pytest.mark.long
 def test_who_puts_and_who_deletes_do_not_wait_for_each_other_in_a_ring(postgres_url: str) -> None:
     """Each puts what the other deletes; a ring is no loss that is ridden out here."""
     names = [f"k{number:02}" for number in range(40)]

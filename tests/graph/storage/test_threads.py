@@ -71,6 +71,7 @@ def test_a_deleted_thread_leaves_nothing_but_its_lease(postgres_url: str) -> Non
         assert kept["daruma_steering"] == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", [None, KEY], ids=["clear", "sealed"])
 async def test_a_copy_can_be_answered_as_the_original(postgres_url: str, key: bytes | None) -> None:
     """With its open question; the original still waits. Made again, the copy is not changed."""
@@ -89,6 +90,7 @@ async def test_a_copy_can_be_answered_as_the_original(postgres_url: str, key: by
         assert rows(postgres_url, "t") == {**rows(postgres_url, "t"), "daruma_replies": 0}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", [None, KEY], ids=["clear", "sealed"])
 def test_all_that_a_thread_has_is_copied(postgres_url: str, key: bytes | None) -> None:
     """Its whole history, its replies, what is in its journal, and its large outputs."""
@@ -138,6 +140,7 @@ def test_a_damaged_value_is_not_sealed_anew(postgres_url: str) -> None:
         assert rows(postgres_url, "copy")["daruma_checkpoints"] == 0
 
 
+@pytest.mark.long
 def test_a_thread_with_a_history_is_no_place_for_a_copy(postgres_url: str) -> None:
     """Two histories in one thread would be none."""
     with open_postgres(postgres_url) as postgres:
@@ -163,7 +166,7 @@ def texts(run: Run) -> list[str]:
     return [message.text for message in run.messages]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.long
 @pytest.mark.parametrize(("key", "last"), [(None, False), (None, True), (KEY, False), (KEY, True)])
 def test_a_run_can_be_taken_back(postgres_url: str, key: bytes | None, last: bool) -> None:
     """What LangGraph's server does to a run that is replaced: the newest one, or one further back.

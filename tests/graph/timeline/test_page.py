@@ -92,6 +92,7 @@ def test_long_outputs_are_cut_and_say_where_they_go_on() -> None:
     )
 
 
+@pytest.mark.long
 def test_the_size_of_a_page_is_bounded() -> None:
     """However much there is in a thousand steps."""
     moments = tuple(a_moment(output="x" * 30_000, detail="y" * 30_000) for _ in range(1000))

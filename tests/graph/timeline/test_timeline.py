@@ -178,6 +178,7 @@ def a_team(postgres: Postgres, workspace: Path) -> Run:
     return run.ask(mode="team_collab", workspace=str(workspace))
 
 
+@pytest.mark.long
 def test_members_are_told_by_their_own_record(postgres: Postgres, tmp_path: Path) -> None:
     """Their calls stand in the timeline of the task, with their phase, and nothing twice."""
     told = timeline(a_team(postgres, tmp_path))
@@ -188,6 +189,7 @@ def test_members_are_told_by_their_own_record(postgres: Postgres, tmp_path: Path
     assert told.whole
 
 
+@pytest.mark.long
 def test_a_thinned_thread_tells_what_is_left(postgres: Postgres, tmp_path: Path) -> None:
     """Steps, phases and the result stay; the path says that it is not whole."""
     run = a_team(postgres, tmp_path)
@@ -201,6 +203,7 @@ def test_a_thinned_thread_tells_what_is_left(postgres: Postgres, tmp_path: Path)
     assert (told.tokens, told.status) == (before.tokens, "completed")
 
 
+@pytest.mark.long
 def test_a_sealed_database_tells_the_same(postgres_url: str, empty_postgres_url: str) -> None:
     """What is read beside the states is unsealed like them."""
     plan, found = phases({"id": "p1", "title": "Look"}), []

@@ -40,6 +40,7 @@ def test_what_was_entered_for_several_counts_for_each() -> None:
 # --- Pictures read what tasks wrote out of their rows, without the checkpoints that hold them.
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", [None, KEY], ids=["checked", "sealed"])
 def test_they_are_what_the_checkpoints_hold(
     postgres_url: str, tmp_path: Path, key: bytes | None

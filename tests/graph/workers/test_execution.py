@@ -265,6 +265,7 @@ async def test_a_review_is_parked_at_its_deadline(postgres_url: str) -> None:
         assert (again.value["parked"], again.value["deadline"]) == (True, None)
 
 
+@pytest.mark.long
 async def test_a_review_that_was_answered_in_time_is_not_parked(postgres_url: str) -> None:
     """Its timed job finds nothing to do."""
     async with aopen_postgres(postgres_url) as pg:
@@ -288,6 +289,7 @@ async def test_a_review_that_was_answered_in_time_is_not_parked(postgres_url: st
             assert (await connection.execute(found)).rowcount == 0
 
 
+@pytest.mark.long
 def test_a_worker_parks_what_was_begun_elsewhere(postgres_url: str) -> None:
     """A run by hand left no timed job: workers look for such reviews when they begin."""
     with open_postgres(postgres_url) as pg:

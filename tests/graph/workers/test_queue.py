@@ -34,6 +34,7 @@ def count_of(pg: Postgres, proxy: FaultProxy) -> int:
     return proxy.messages
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fate", ["cut before", "cut after"])
 def test_a_submission_is_queued_once_whichever_message_is_lost(
     postgres_url: str, fate: Fate

@@ -19,6 +19,7 @@ MESSAGES = st.builds(
 )
 
 
+@pytest.mark.long
 @given(st.lists(MESSAGES, max_size=3), st.text(), st.sampled_from([None, "react", "plan_exec"]))
 def test_a_request_comes_back_as_it_was(before: list[Any], text: str, mode: str | None) -> None:
     """Ids of its messages too: by them it is known whether it was begun."""

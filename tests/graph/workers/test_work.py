@@ -84,6 +84,7 @@ def test_what_was_submitted_is_carried_out(postgres_url: str) -> None:
             assert connection.execute(left).rowcount == 0
 
 
+@pytest.mark.long
 async def test_one_thread_s_requests_are_carried_out_in_their_order(postgres_url: str) -> None:
     """However many threads a worker runs at once."""
     async with aopen_postgres(postgres_url) as pg:
@@ -97,6 +98,7 @@ async def test_one_thread_s_requests_are_carried_out_in_their_order(postgres_url
         assert await said_on(graph) == ["0", "First.", "1", "Second.", "2", "Third."]
 
 
+@pytest.mark.long
 async def test_a_tenant_s_queue_lies_in_its_own_schema(postgres_url: str) -> None:
     """The search path of the URL decides where all tables are."""
     with psycopg.connect(postgres_url, autocommit=True) as connection:
@@ -146,6 +148,7 @@ async def test_what_can_not_be_run_is_not_queued(
         assert await standings(pg.checkpointer.database) == {}
 
 
+@pytest.mark.long
 async def test_a_question_is_answered_through_the_queue(postgres_url: str) -> None:
     """The job is done when the question is open; a reply that does not fit is refused."""
     async with aopen_postgres(postgres_url) as pg:
@@ -243,6 +246,7 @@ async def test_a_task_that_fails_is_no_failed_job(postgres_url: str) -> None:
         assert await jobs_on(pg) == []
 
 
+@pytest.mark.long
 async def test_a_worker_that_is_stopped_gives_its_job_back(postgres_url: str) -> None:
     """What runs is cancelled after its grace; the next worker makes a repeatable call once more."""
     inside, go_on = asyncio.Event(), asyncio.Event()
@@ -286,6 +290,7 @@ async def test_a_worker_says_what_it_does(postgres_url: str) -> None:
     assert thread == ["thread 't': taken up", "thread 't': completed, not checked"]
 
 
+@pytest.mark.long
 async def test_a_worker_waits_for_a_database_that_is_lost(
     postgres_url: str, postgres_server: str
 ) -> None:
@@ -308,7 +313,7 @@ async def test_a_worker_waits_for_a_database_that_is_lost(
                 await lines.until("'after': completed")
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("moment", ["as it is lost", "while it is looked for"])
 async def test_a_worker_ends_while_the_database_is_lost(postgres_url: str, moment: str) -> None:
     """DU-07: being asked once is enough, whatever it was doing about the outage."""
@@ -332,6 +337,7 @@ async def test_a_worker_ends_while_the_database_is_lost(postgres_url: str, momen
     assert worker.cancelled()
 
 
+@pytest.mark.long
 async def test_a_worker_begins_once_the_database_is_there(postgres_url: str) -> None:
     """DU-04: it waits for one; where it is not to wait, it says so in one line."""
     pace = Pace(heartbeat=0.1, poll=0.1, connect=0.3, first_wait=0.1)
@@ -348,6 +354,7 @@ async def test_a_worker_begins_once_the_database_is_there(postgres_url: str) -> 
                 await lines.until("'t': completed")
 
 
+@pytest.mark.long
 async def test_workers_of_one_process_share_their_connections(
     postgres_url: str, postgres_server: str
 ) -> None:

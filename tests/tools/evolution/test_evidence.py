@@ -110,6 +110,7 @@ def test_what_belongs_to_no_pitfall_goes_by_its_age() -> None:
     assert gone([a_fact(1, PARSER, seen=False), a_fact(2)], 1) == [1.0]
 
 
+@pytest.mark.long
 @given(
     st.lists(st.tuples(st.sampled_from(GOALS), st.booleans()), min_size=1, max_size=12),
     st.integers(1, 12),

@@ -373,6 +373,7 @@ async def test_a_task_that_was_given_nothing_counts_for_nothing() -> None:
     assert await store.asearch(()) == []
 
 
+@pytest.mark.long
 @settings(max_examples=10)
 @given(st.integers(0, 1000))
 def test_two_who_decide_at_once_end_alike(seed: int) -> None:

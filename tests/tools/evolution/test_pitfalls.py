@@ -331,6 +331,7 @@ async def test_what_was_told_and_came_again_is_counted() -> None:
     assert (again.id, again.tasks, again.repeated) == (first.id, 2, 1)
 
 
+@pytest.mark.sampled(1)
 async def test_more_tasks_than_are_counted_change_neither_name_nor_what_can_be_forgotten(
     store: BaseStore,
 ) -> None:
@@ -592,6 +593,7 @@ FACTS_DETECTING = st.lists(
 )
 
 
+@pytest.mark.long
 @given(FACTS_DETECTING, st.randoms())
 def test_pitfalls_are_made_of_the_facts_alone(
     facts: list[tuple[str, str, int]], draw: object

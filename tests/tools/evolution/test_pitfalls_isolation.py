@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langgraph.store.base import BaseStore
@@ -114,6 +115,7 @@ async def lived(store: BaseStore, owners: Sequence[str], steps: Sequence[Any]) -
                 await world.do(owner, reading, number)
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(OWNERS, STEPS)
 def test_what_others_have_is_not_there(owners: Sequence[str], steps: Sequence[Any]) -> None:
@@ -121,6 +123,7 @@ def test_what_others_have_is_not_there(owners: Sequence[str], steps: Sequence[An
     asyncio.run(lived(InMemoryStore(), owners, steps))
 
 
+@pytest.mark.long
 @settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(OWNERS, STEPS)
 def test_nor_on_postgres(postgres_url: str, owners: Sequence[str], steps: Sequence[Any]) -> None:

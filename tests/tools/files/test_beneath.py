@@ -177,7 +177,7 @@ def test_no_read_escapes(places: tuple[Path, Path], opener: Opener) -> None:
     assert seen == {b"inside"}
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("opener", OPENERS_PATH_RACE)
 def test_no_write_escapes(places: tuple[Path, Path], opener: Opener) -> None:
     """Neither a replaced nor a created nor a deleted file is ever one outside."""

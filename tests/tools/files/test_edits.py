@@ -29,6 +29,7 @@ TEXT = st.builds(str.__add__, MIXED, LINE)
 HOW = st.sampled_from([(b"", "utf-8"), (b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le")])
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(TEXT, TEXT, TEXT, TEXT, HOW)
 def test_bytes_outside_a_replacement_stay(

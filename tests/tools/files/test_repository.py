@@ -129,6 +129,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (work / ".git" / "index").read_bytes()
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(chance=st.randoms(use_true_random=False))
 def test_a_damaged_index_ends(

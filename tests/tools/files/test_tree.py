@@ -364,6 +364,7 @@ def test_the_difference_is_told_in_a_few_names(after: dict[str, str], said: str)
     assert changes_between(list_tree(Tree("", ONE)), Tree("", after)) == said + more
 
 
+@pytest.mark.long
 def test_a_listing_is_short_however_large_the_tree_is() -> None:
     """TL-13a: it is kept with every question; folders stand for what they hold."""
     entries = {f"{n % 7}/{n % 50}/{n % 300}/{n % 1000}/{n}": "1" for n in range(30_000)}

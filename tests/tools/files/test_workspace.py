@@ -261,6 +261,7 @@ async def test_it_is_locked_and_left_asynchronously_too(places: Path) -> None:
         pass
 
 
+@pytest.mark.long
 def test_a_killed_process_leaves_nothing_locked(places: Path) -> None:
     """While it lives, it does."""
     pipe = subprocess.PIPE

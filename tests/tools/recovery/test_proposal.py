@@ -103,6 +103,7 @@ def test_the_errors_of_the_last_calls_are_blockers() -> None:
     assert "no such file" in blockers
 
 
+@pytest.mark.long
 def test_however_many_tools_there_are_it_stays_small() -> None:
     """The request fits a context of 8,000 tokens."""
 

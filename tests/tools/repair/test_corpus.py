@@ -91,6 +91,7 @@ def test_the_corpus_is_large_and_says_each_thing_once() -> None:
     assert len(said) >= len(CASES) - 80
 
 
+@pytest.mark.long
 def test_nothing_runs_that_was_not_meant() -> None:
     """TL-10: every repaired call is, letter by letter, the call that was meant."""
     for kind in KINDS:

@@ -540,6 +540,7 @@ def edited(text: list[str], edits: list[tuple[int, str]], who: str) -> list[str]
     return text
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(
     base=st.lists(st.sampled_from("abc"), max_size=12), mine=EDIT, theirs=EDIT, end=st.booleans()
@@ -590,6 +591,7 @@ def worked(kept: Kept, base: Choice, did: list[Part], who: int | None) -> dict[s
     return kept.flat({**files, "text": "".join(blocks)})
 
 
+@pytest.mark.long
 @settings(max_examples=20, deadline=None)
 @given(base=BASE_MERGING_PROPERTIES, did=st.lists(PART, min_size=BLOCKS, max_size=BLOCKS))
 def test_disjoint_work_merges_to_one_tree_in_any_order(base: Choice, did: list[Part]) -> None:

@@ -91,6 +91,7 @@ async def test_a_removed_worktree_leaves_nothing(workspace: Path, data: Path) ->
     assert (workspace / "new.txt").exists()
 
 
+@pytest.mark.long
 async def test_worktrees_come_and_go_side_by_side(workspace: Path) -> None:
     """The end of one takes no folder away that another is about to use."""
 

@@ -17,7 +17,7 @@ from daruma.tools.team import worktree_folder
 from daruma.tools.team._worktree import make
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.long
 @pytest.mark.parametrize("level", LEVELS)
 async def test_commands_work_in_a_worktree(level: Level, workspace: Path) -> None:
     """They read, write, start programs and use git, in the files of a snapshot."""

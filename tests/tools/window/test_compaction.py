@@ -143,6 +143,7 @@ def test_what_was_learnt_from_a_refusal_stays_for_the_task() -> None:
     assert done.cost.refused
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(HISTORIES, st.integers(1000, 6000), st.sampled_from([*SAYS]), st.sampled_from([*SAYS]))
 def test_any_history_fits_or_is_an_honest_failure(

@@ -51,6 +51,7 @@ def test_of_an_output_that_is_cut_short_something_is_shown() -> None:
     assert spoken(output, min(TEXTS)) == "[result of run] 37 tests passed, 2 failed in 3"
 
 
+@pytest.mark.long
 @given(HISTORIES, st.integers(150, 3000))
 def test_pieces_are_few_and_fit(history: list[AnyMessage], room: int) -> None:
     """As long as there is room for all, each message is in one of them, in its order."""
@@ -95,6 +96,7 @@ def test_it_names_requests_answers_files_errors_and_calls() -> None:
     ]
 
 
+@pytest.mark.long
 @given(HISTORIES, st.integers(100, 600), st.sampled_from(["", "It was red. " * 200]))
 def test_it_fits_and_is_the_same_each_time(
     history: list[AnyMessage], room: int, earlier: str

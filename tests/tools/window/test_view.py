@@ -93,6 +93,7 @@ def test_outputs_are_pruned_through_a_place_and_no_further() -> None:
     assert all("left out" in each.text for each in shown[:7] if isinstance(each, ToolMessage))
 
 
+@pytest.mark.long
 @given(viewed())
 def test_viewing_a_view_changes_nothing(case: tuple[list[AnyMessage], Compaction]) -> None:
     """It is a function of what is shown."""
@@ -101,6 +102,7 @@ def test_viewing_a_view_changes_nothing(case: tuple[list[AnyMessage], Compaction
     assert view(once, case[1]) == once
 
 
+@pytest.mark.long
 @given(viewed())
 def test_a_view_is_as_valid_as_its_history(case: tuple[list[AnyMessage], Compaction]) -> None:
     """TL-03: calls and results are whole, and messages stand in their order."""
@@ -116,6 +118,7 @@ def test_a_view_is_as_valid_as_its_history(case: tuple[list[AnyMessage], Compact
     assert places == sorted(places)
 
 
+@pytest.mark.long
 @given(viewed(), HISTORIES)
 def test_what_is_added_is_added_at_the_end(
     case: tuple[list[AnyMessage], Compaction], more: list[AnyMessage]
@@ -164,6 +167,7 @@ def moved(draw: st.DrawFn) -> tuple[list[AnyMessage], list[tuple[int, Compaction
     return history, sorted(seen, key=lambda each: each[0])
 
 
+@pytest.mark.long
 @given(moved())
 def test_a_view_that_goes_on_from_another_is_what_it_is_from_the_beginning(
     case: tuple[list[AnyMessage], list[tuple[int, Compaction]]],
@@ -191,6 +195,7 @@ def test_a_measure_can_move_to_what_stands_before_a_summary() -> None:
     assert view(history, now) == view(list(history), now)
 
 
+@pytest.mark.long
 def test_measures_that_go_further_or_less_far_make_the_same_view_from_any_other() -> None:
     """Each of the ways to show a history after each other one."""
     places = ["", THIRD, str(HISTORY[10].id)]
@@ -325,6 +330,7 @@ def test_an_image_is_named_only() -> None:
     assert shorten_message(message, SHRUNK).content == "Look\n[1 parts that are no text, left out]"
 
 
+@pytest.mark.long
 @given(HISTORIES, st.sampled_from([*TEXTS, SHRUNK]))
 def test_shortening_twice_is_shortening_once(history: list[HumanMessage], most: int) -> None:
     """Else a view would change from request to request."""

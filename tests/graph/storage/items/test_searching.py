@@ -133,6 +133,7 @@ def test_a_model_that_fails_is_left_alone_for_a_while(
     assert len(toy.asked) == 1
 
 
+@pytest.mark.long
 def test_what_was_put_meanwhile_is_caught_up_with(plain: PostgresStore, postgres_url: str) -> None:
     """A put that succeeds makes some of the vectors that are lacking, too."""
     plain.batch([PutOp(HERE, f"k{n}", {"text": f"word{n}"}) for n in range(AT_ONCE + 5)])
@@ -145,6 +146,7 @@ def test_what_was_put_meanwhile_is_caught_up_with(plain: PostgresStore, postgres
     assert (count(postgres_url), store.note) == (AT_ONCE + 7, "")
 
 
+@pytest.mark.long
 def test_another_model_is_noticed_and_gets_its_own_vectors(
     store: PostgresStore, toy: ToyEmbeddings, postgres_url: str
 ) -> None:
@@ -206,6 +208,7 @@ def test_a_database_without_room_for_vectors_is_one_clear_line(postgres_url: str
         owner.execute("DROP ROLE guest")
 
 
+@pytest.mark.long
 def test_vectors_that_were_dropped_are_made_again(store: PostgresStore, postgres_url: str) -> None:
     """Dropping the extension takes them along: nothing is lost but time, and no call fails."""
     filled(store)
@@ -223,6 +226,7 @@ def test_vectors_that_were_dropped_are_made_again(store: PostgresStore, postgres
     assert "car" in found(store, "vehicle", "meaning")
 
 
+@pytest.mark.long
 def test_many_items_are_searched_along_the_index(store: PostgresStore) -> None:
     """What is compared one by one up to 5,000 items is found along the index beyond them."""
     filled(store)

@@ -77,6 +77,7 @@ def test_a_rare_word_tells_more_than_two_common_ones(store: PostgresStore) -> No
     assert numbers(store, "heron", limit=3)[-1] == 20
 
 
+@pytest.mark.long
 def test_common_words_alone_find_something_and_rare_ones_go_first(postgres_url: str) -> None:
     """More items have the word than are ranked: some are, and one with a rare word is the first."""
     with open_postgres(postgres_url) as pg:
