@@ -282,17 +282,20 @@ def test_any_text_is_read(text: str) -> None:
     assert isinstance(read_written_calls(text, VISIBLE), tuple)
 
 
-def test_a_long_text_takes_no_time() -> None:
-    """64 KB of anything is read in a moment (SE-07)."""
+def test_a_text_is_read_in_linear_time() -> None:
+    """Four times as much of anything takes some four times as long (SE-07)."""
     marks = (f"{TAGGED}\n", "\n<tool_call>{", "\n```tool_call\n", "```\n")
     for piece in (CALL, *marks, "{", '"', "[{"):
-        text = piece * (65_536 // len(piece))
-        started = time.process_time()
+        short, long = (piece * (size // len(piece)) for size in (16_384, 65_536))
 
-        for each in (text, f"x{text}", f'{{"name": "a", "arguments": {text}'):
-            read_written_calls(each, VISIBLE)
+        assert _seconds(long) < 8 * _seconds(short) + 0.5, piece
 
-        assert time.process_time() - started < 1.5, piece
+
+def _seconds(text: str) -> float:
+    started = time.thread_time()
+    for each in (text, f"x{text}", f'{{"name": "a", "arguments": {text}'):
+        read_written_calls(each, VISIBLE)
+    return time.thread_time() - started
 
 
 def test_the_words_of_an_answer_stay_in_the_history() -> None:
