@@ -230,7 +230,8 @@ def _fill(folder: Path, snapshot: str, snapshots: Materialising) -> None:
             folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.mkdir(mode=0o755)
             break
-        except FileNotFoundError:  # the end of another worktree took the empty folder around it
+        except (FileNotFoundError, FileExistsError):
+            # The end of another worktree took the empty folder around it, or takes it just now.
             if attempt == _TRIES - 1:
                 raise
     snapshots.materialise(snapshot, folder)

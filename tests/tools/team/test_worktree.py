@@ -1,13 +1,16 @@
 """A worktree has the files of a snapshot, is made once, and leaves nothing."""
 
 import asyncio
+import errno
 import os
 import shutil
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PosixPath
+from typing import ClassVar
 
 import pytest
 from tests.worktrees import Copies, git, made, place
+from typing_extensions import override
 
 from daruma.state.data_dir import data_dir
 from daruma.tools.snapshots import SnapshotUnavailable
@@ -102,6 +105,27 @@ async def test_worktrees_come_and_go_side_by_side(workspace: Path) -> None:
         return (await made(workspace, phase)).note
 
     assert await asyncio.gather(*(one(f"p{n}") for n in range(4))) == [""] * 4
+
+
+class Crossed(PosixPath):
+    """A folder that is taken away between a try to make it and the look whether it is there."""
+
+    tries: ClassVar[list[Path]] = []
+
+    @override
+    def mkdir(self, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
+        if exist_ok:
+            self.tries.append(self)
+            if len(self.tries) == 1:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self))
+        super().mkdir(mode, parents, exist_ok)
+
+
+async def test_the_end_of_another_does_not_cross_it(workspace: Path) -> None:
+    """PL-08: helpers that are at work at once have one folder around theirs."""
+    folder = Crossed(place(workspace))
+
+    assert (await make(workspace, "s1", folder, Copies(workspace))).folder == folder
 
 
 # --- Each phase has a folder of its own, whatever its name.
