@@ -148,7 +148,6 @@ def _ends(run: Run) -> list[tuple[Any, ...]]:
     ]
 
 
-@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "turns",
     [

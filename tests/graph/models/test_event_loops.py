@@ -76,7 +76,6 @@ async def ask(graph: Machine) -> tuple[str, str]:
 DONE = ("completed", "hello")
 
 
-@pytest.mark.sampled(1)
 def test_loops_in_turn_and_at_once(graph: Machine) -> None:
     """Four in a row, two of them beside another one that goes on in a thread; nothing leaks."""
     both = threading.Barrier(2)
