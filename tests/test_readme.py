@@ -3,8 +3,11 @@
 import ast
 import importlib
 import re
+import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import run
 from typing import Any, get_args
 
 import pytest
@@ -33,6 +36,25 @@ def test_ci_runs_the_readme_s_commands() -> None:
 
     assert len(commands) == 2
     assert [line for line in run if "-m venv" in line] == commands
+
+
+TESTS = sorted(
+    {
+        command
+        for page in PAGES
+        for command in re.findall(r"`(?:python -m )?(pytest [^`]+)`", text_of(page))
+        if "tests/" in command
+    }
+)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", TESTS)
+def test_what_tests_are_to_be_typed_are_there(command: str) -> None:
+    """A table is made anew by tests that its command chooses."""
+    asked = [sys.executable, "-m", *shlex.split(command), "--collect-only", "-q", "-n", "0"]
+
+    assert run(asked, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 
 def test_the_picture_is_the_table() -> None:

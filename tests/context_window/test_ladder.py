@@ -1,6 +1,6 @@
 """Who summarises: the auxiliary model, the main one, rules; never the other way round.
 
-``python -m pytest tests/context_window -k table -s`` prints the published table.
+``python -m pytest tests/context_window -k table -m long -s`` prints the published table.
 """
 
 import sys

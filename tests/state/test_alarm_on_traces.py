@@ -61,7 +61,7 @@ def test_what_leads_nowhere_is_soon_ended(kind: str, mode: Mode) -> None:
 
 @pytest.mark.long
 def test_the_table_is_what_is_published() -> None:
-    """Print it anew with ``python -m pytest tests/state/test_alarm_on_traces.py -k table -s``."""
+    """``python -m pytest tests/state/test_alarm_on_traces.py -k table -m long -s`` prints it."""
     table = [HEAD, *map(honest_row, families(HONEST)), *map(endless_row, families(ENDLESS))]
     print("", *table, "", sep="\n")  # noqa: T201  # it is the point
 

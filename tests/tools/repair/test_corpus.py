@@ -142,7 +142,7 @@ def test_every_rung_that_was_used_is_named() -> None:
 
 @pytest.mark.long
 def test_the_table_is_what_the_readme_shows() -> None:
-    """Print it anew with ``python -m pytest tests/tools/repair -k table -s``.
+    """Print it anew with ``python -m pytest tests/tools/repair -k table -m long -s``.
 
     The library's own figures change with its version, and are not compared.
     """
