@@ -38,25 +38,6 @@ def test_ci_runs_the_readme_s_commands() -> None:
     assert [line for line in run if "-m venv" in line] == commands
 
 
-TESTS = sorted(
-    {
-        command
-        for page in PAGES
-        for command in re.findall(r"`(?:python -m )?(pytest [^`]+)`", text_of(page))
-        if "tests/" in command
-    }
-)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("command", TESTS)
-def test_what_tests_are_to_be_typed_are_there(command: str) -> None:
-    """A table is made anew by tests that its command chooses."""
-    asked = [sys.executable, "-m", *shlex.split(command), "--collect-only", "-q", "-n", "0"]
-
-    assert run(asked, cwd=ROOT, capture_output=True, check=False).returncode == 0
-
-
 def test_the_picture_is_the_table() -> None:
     """``daruma graph`` draws one picture that the pages show, ``graph.picture()`` the other."""
     graph = build_graph(ScriptedChatModel(script={}))
@@ -180,6 +161,25 @@ def test_every_command_that_is_named_is_there(module: str) -> None:
 def test_every_test_that_is_named_is_there(path: str) -> None:
     """Where a table comes from can be run."""
     assert (ROOT / path).exists()
+
+
+TESTS = sorted(
+    {
+        command
+        for page in PAGES
+        for command in re.findall(r"`(?:python -m )?(pytest [^`]+)`", text_of(page))
+        if "tests/" in command
+    }
+)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", TESTS)
+def test_what_tests_are_to_be_typed_are_there(command: str) -> None:
+    """A table is made anew by tests that its command chooses."""
+    asked = [sys.executable, "-m", *shlex.split(command), "--collect-only", "-q", "-n", "0"]
+
+    assert run(asked, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 
 # --- The examples run.
