@@ -23,7 +23,9 @@ from daruma.graph.storage import open_postgres
 from daruma.graph.storage._embedded import embedded_postgres
 
 settings.register_profile("explore", deadline=None)  # a busy machine is no fault of the code
-settings.register_profile("daruma", settings.get_profile("explore"), derandomize=True)
+settings.register_profile(
+    "daruma", settings.get_profile("explore"), derandomize=True, max_examples=40
+)
 settings.load_profile("daruma")
 
 # Else each of hundreds of processes that tests start would compile all of Daruma again.

@@ -1,6 +1,7 @@
 """Restores that are killed at every single step, and what recovery makes of them.
 
-``python -m tests.snapshot_crash FOLDER`` prints a JSON line for every step: a child that puts a
+``python -m tests.snapshot_crash FOLDER [EVERY]`` prints a JSON line for every step (or some, with
+the first and the last): a child that puts a
 workspace back is ended there by ``os._exit``; then (``twice``) another one is ended at some step of
 its recovery, or (``edited``) a person edits two files; then this process recovers. At last others
 come next than a recovery. See tests/tools/snapshots/test_crash_in_restore.py.
@@ -171,11 +172,12 @@ def edited(scene: Scene, point: int) -> dict[str, Any]:
     return {"died": died, **told, "edits": kept}
 
 
-def main(folder: Path) -> None:
-    """Die at every step, in each way, and print what came of it."""
+def main(folder: Path, every: int) -> None:
+    """Die at every so many steps, in each way, and print what came of it."""
     scene = Scene(folder)
     for way in (once, twice, edited):
-        for point in range(1, scene.steps() + 1):
+        last = scene.steps()
+        for point in sorted({*range(1, last, every), last}):
             scene.again()
             told = {"way": way.__name__, "point": point, **way(scene, point)}
             print(json.dumps(told), flush=True)  # noqa: T201 - for the test
@@ -194,4 +196,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1)

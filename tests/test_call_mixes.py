@@ -9,7 +9,7 @@ FIRST = 200
 """Seeds below are those of ``python -m tests.call_mixes``."""
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + 15))
 def test_a_killed_mix_ends_as_one_that_was_not(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -48,7 +48,7 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
     assert [found for life in killed if (found := difference(life, whole))] == []
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize(("death", "said"), [(-2, "paid"), (-3, "A person says that pay took")])
 def test_a_call_that_was_approved_is_paid_once(
     postgres_url: str, tmp_path: Path, death: int, said: str

@@ -64,7 +64,7 @@ def test_a_run_that_is_cut_at_a_message_ends_as_if_it_had_not_been(
     assert proxy.faults == 1
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_run_ends_the_same_where_messages_are_cut_at_random(
     proxy: FaultProxy, tmp_path: Path, seed: int

@@ -3,12 +3,12 @@
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from tests.imports import imports_of
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("graph", "nodes", "state", "tools")
@@ -25,6 +25,9 @@ MOST = {"modules": 266, "lines": 73_100, "modules with one importer": 36, "names
 
 PRIVATE_OF_OTHERS = 0
 """Private names of dependencies outside of ``graph/fast_path.py``, which alone is to have some."""
+
+FROM_WITHIN = re.compile(r"(?m)^ *from (daruma\.[\w.]*\._\w+) import \(?([\w\s,]+)")
+"""What a test imports of a module behind a door: looked for as text, as there are many tests."""
 
 
 @cache
@@ -50,19 +53,10 @@ DOORS = sorted(
 )
 
 
-def taken(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield module and name of all that a file imports of ours, also late and for types."""
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("daruma."):
-            yield from ((str(node.module), alias.name) for alias in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (alias.name.rpartition(".")[::2] for alias in node.names)
-
-
 @cache
 def handed_out(door: str) -> dict[str, str]:
     """Return the names that a door has, each with the module that defines it."""
-    return {name: module for module, name in taken(files()[door]) if module.startswith(door)}
+    return {name: module for module, name in imports_of(files()[door]) if module.startswith(door)}
 
 
 def package_of(module: str) -> str:
@@ -111,7 +105,7 @@ def test_nobody_goes_past_a_door() -> None:
     wrong = [
         f"{user} imports {name} of {module}"
         for user, path in files().items()
-        for module, name in taken(path)
+        for module, name in imports_of(path)
         for target in [f"{module}.{name}" if f"{module}.{name}" in files() else module]
         if package_of(target) in DOORS and target not in DOORS
         if package_of(target) != package_of(user)
@@ -119,8 +113,8 @@ def test_nobody_goes_past_a_door() -> None:
     doubled = [
         f"{path.relative_to(ROOT)} imports {name} of {module}"
         for path in (ROOT / "tests").rglob("*.py")
-        if "._" in path.read_text(encoding="utf-8")
-        for module, name in taken(path)
+        for module, names in FROM_WITHIN.findall(path.read_text(encoding="utf-8"))
+        for name in re.findall(r"\w+", names)
         for door in [module.rpartition(".")[0]]
         if door in DOORS and handed_out(door).get(name) == module
     ]
@@ -141,7 +135,7 @@ def test_a_package_does_not_go_through_its_own_door() -> None:
     wrong = [
         f"{user} imports {name} of {module}"
         for user, path in files().items()
-        for module, name in taken(path)
+        for module, name in imports_of(path)
         if module in DOORS and user != module and package_of(user) == package_of(module)
         if f"{module}.{name}" not in files()
     ]
@@ -154,7 +148,7 @@ def test_the_house_does_not_grow() -> None:
     modules = [name for name, path in files().items() if path.name != "__init__.py"]
     users = defaultdict(set)
     for user, path in files().items():
-        for module, name in taken(path):
+        for module, name in imports_of(path):
             if user not in DOORS:
                 users[module_of(module, name)].add(user)
     single = [m for m in modules if len(users[m]) == 1 and not m.startswith("daruma.nodes.")]

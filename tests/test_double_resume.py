@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import pytest
 from tests.double_resume import doubled
 
 
+@pytest.mark.long
 def test_of_two_that_resume_a_thread_at_once_one_runs(postgres_url: str, tmp_path: Path) -> None:
     """``python -m tests.double_resume`` does it a hundred times."""
     seen = doubled(postgres_url, tmp_path, 5)

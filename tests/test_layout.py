@@ -11,6 +11,7 @@ from pathlib import Path
 from subprocess import run
 
 import pytest
+from tests.imports import imports_of
 
 from daruma.graph.machine import TABLE
 
@@ -31,12 +32,8 @@ FILES = {
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Yield the full names of the modules that a file imports."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    """Yield the full names of what a file imports."""
+    yield from (f"{module}.{name}".removeprefix(".") for module, name in imports_of(path))
 
 
 def room_of(module: str) -> str | None:

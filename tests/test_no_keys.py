@@ -343,7 +343,7 @@ RAISED = {
 """What is raised, and the node in which it is."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("raised", RAISED)
 def test_what_a_node_raises_leaves_no_key(
     raised: Callable[[], BaseException], postgres_url: str, tmp_path: Path

@@ -1,5 +1,6 @@
 """Looking pitfalls up among some hundred, as ``python -m tests.pitfalls_at_scale`` does it."""
 
+import pytest
 from tests.pitfalls_at_scale import Counted, asked, experience, fill, statements
 
 from daruma.graph.storage import open_postgres
@@ -8,6 +9,7 @@ from daruma.tools.evolution._evidence import evidence_of_setback, summarise
 COUNT = 300
 
 
+@pytest.mark.long
 def test_a_lookup_is_one_call_and_finds_what_was_met(postgres_url: str) -> None:
     """EV-05: of a goal that comes again, its own pitfall is among the three, if it is high."""
     with open_postgres(postgres_url) as pg:

@@ -52,7 +52,7 @@ def imported(code: str, env: dict[str, str], folder: Path) -> set[str]:
     return set(done.stdout.splitlines()[-1].split()[1:])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("start", STARTS)
 def test_a_start_does_not_wait_for_what_it_does_without(
     start: str, postgres_url: str, tmp_path: Path

@@ -45,7 +45,7 @@ def resolve_embeddings(given: Embeddings | str, aliases: Mapping[str, str]) -> E
     import openai
     from langchain_openai import OpenAIEmbeddings
 
-    from daruma.graph.models._client_per_loop import ClientPerLoop
+    from daruma.graph.models._client_per_loop import ClientPerLoop, certificates
 
     base_url = openai_url(ModelOptions())
     return OpenAIEmbeddings(
@@ -55,6 +55,7 @@ def resolve_embeddings(given: Embeddings | str, aliases: Mapping[str, str]) -> E
         timeout=openai.Timeout(_SECONDS, connect=CONNECT_SECONDS),
         max_retries=0,
         http_async_client=ClientPerLoop(),
+        http_client=openai.DefaultHttpxClient(verify=certificates()),
         check_embedding_ctx_length=False,  # it would fetch a tokenizer; texts are cut here
     )
 

@@ -1,9 +1,11 @@
 """An HTTP client that any number of event loops may use, in turn or at once; not imported early."""
 
 import asyncio
+import os
 import weakref
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import openai
@@ -12,6 +14,8 @@ from typing_extensions import override
 from daruma.tools.threads import to_thread
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx2
 
 
@@ -30,6 +34,8 @@ class ClientPerLoop(openai.DefaultAsyncHttpxClient):
     """
 
     def __init__(self, **options: Any) -> None:
+        if options.keys().isdisjoint({"verify", "cert", "http2"}):  # these would change it
+            options["verify"] = certificates(trust_env=options.get("trust_env", True))
         super().__init__(**options)
         self._made_with = options
         self._per_loop: _PerLoop = {}
@@ -42,12 +48,24 @@ class ClientPerLoop(openai.DefaultAsyncHttpxClient):
     async def _of_this_loop(self) -> "httpx2.AsyncClient":
         loop = asyncio.get_running_loop()
         if loop not in self._per_loop:
-            # In a thread, as it reads the certificates; of several first calls one client is kept.
+            # In a thread, as it may read certificates; of several first calls one client is kept.
             made = _OfOneLoop(await to_thread(openai.DefaultAsyncHttpxClient, **self._made_with))
             kept = self._per_loop.setdefault(loop, (made, made.until_the_end(self._per_loop, loop)))
             if kept[0] is made:
                 await anext(kept[1])
         return self._per_loop[loop][0].client
+
+
+def certificates(*, trust_env: bool = True) -> "ssl.SSLContext":
+    """Return what is trusted: read once for all clients, since that takes 50 ms each time."""
+    return _certificates(trust_env, *map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+
+
+@cache
+def _certificates(trust_env: bool, *_: str | None) -> "ssl.SSLContext":  # noqa: FBT001
+    import httpx2
+
+    return httpx2.create_ssl_context(trust_env=trust_env)
 
 
 class _OfOneLoop:

@@ -138,7 +138,7 @@ def openai_model(
     import openai
     from langchain_openai import ChatOpenAI
 
-    from daruma.graph.models._client_per_loop import ClientPerLoop
+    from daruma.graph.models._client_per_loop import ClientPerLoop, certificates
 
     options = options or ModelOptions()
     base_url = openai_url(options)
@@ -152,7 +152,7 @@ def openai_model(
         "stream_usage": True,
         "max_retries": 0,
         "http_async_client": ClientPerLoop(),
-        "http_socket_options": (),  # with any, the synchronous client ignores HTTPS_PROXY
+        "http_client": openai.DefaultHttpxClient(verify=certificates()),
     }
     return hearing_class(ChatOpenAI)(**given | arguments_of(ChatOpenAI, options))
 

@@ -26,6 +26,7 @@ class Idle:
         return given
 
 
+@pytest.mark.long
 def test_a_run_that_leaves_calls_out_is_no_measurement(ground: Ground) -> None:
     """Whoever does less is not faster."""
     with pytest.raises(AssertionError, match="0 calls"):
@@ -48,7 +49,7 @@ def test_the_floor_keeps_each_message_once(ground: Ground, face: Face) -> None:
     assert kept == list(enumerate(kinds))
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("face", FACES)
 def test_a_peer_writes_each_step_on_its_own_saver(ground: Ground, face: Face) -> None:
     """A checkpoint for the request, and two a step: the model's and the tool's."""

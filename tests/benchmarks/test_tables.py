@@ -58,6 +58,7 @@ def test_each_system_makes_each_step_on_each_ground(ground: Ground) -> None:
     assert counts(table.samples) == {2}
 
 
+@pytest.mark.long
 def test_a_step_of_the_floor_is_one_write_transaction(ground: Ground) -> None:
     """The raw loop commits once a step; what Daruma and its peer write a step is known."""
     (table,) = floor.measure(ground, ONCE)

@@ -130,6 +130,7 @@ def test_the_history_keeps_everything() -> None:
         assert reduce_messages([], [list(it.messages)]) == it.messages
 
 
+@pytest.mark.long
 def test_without_a_budget_nothing_is_left_out() -> None:
     """And nothing is counted."""
     with thread(Provider(rounds=30), budget=None) as it:

@@ -38,8 +38,8 @@ def untouched(url: str, home: Path, scene: str) -> Life:
 
 
 def swept(url: str, home: Path, scene: str, deaths: Sequence[str]) -> list[Life]:
-    """Kill it in each of these ways."""
-    drivers = os.cpu_count() or 1
+    """Kill it in each of these ways; a few are soon done by one driver, which takes as long."""
+    drivers = min(os.cpu_count() or 1, 1 + len(deaths) // 8)
     with ThreadPoolExecutor(drivers) as pool:
         parts = pool.map(lambda n: lives(url, home, scene, deaths[n::drivers]), range(drivers))
         return list(chain.from_iterable(parts))

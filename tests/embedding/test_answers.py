@@ -63,6 +63,7 @@ def test_a_page_of_another_origin_starts_nothing(servers: tuple[Server, Server])
     assert listed.status_code == 404
 
 
+@pytest.mark.long
 def test_it_speaks_to_the_task_at_work(servers: tuple[Server, Server], tmp_path: Path) -> None:
     """FA-14: through any of the processes; what is said is heard of, and is on record."""
     (tmp_path / "work").mkdir()

@@ -319,6 +319,7 @@ server.run()
 """
 
 
+@pytest.mark.long
 def test_a_server_that_changes_its_tool_after_the_yes_is_asked_about_again(
     ws: Path, tmp_path: Path
 ) -> None:

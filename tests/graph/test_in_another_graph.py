@@ -735,7 +735,7 @@ def on_postgres(url: str, place: Path, end: Callable[[], Any], use: Callable[[An
         return use(graph.compile(checkpointer=pg.checkpointer))
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("ready", ["last", "main"])
 def test_killed_and_gone_on(postgres_url: str, tmp_path: Path, ready: str) -> None:
     """DU-01, within it and behind it: what was done is not done again, the state is whole."""

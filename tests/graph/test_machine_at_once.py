@@ -413,7 +413,7 @@ def run_to_the_end(model: Babbler, tools: Tools, limit: int | None, decisions: l
     raise AssertionError("there is always another decision")
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     answers=st.lists(ANSWERS, min_size=1, max_size=3),
     repair=REPAIRS,

@@ -396,7 +396,7 @@ def told(story: Story, workspace: Path) -> Run:
     return Run(script, settings=given).ask(story.goal, mode=story.mode, **place)
 
 
-@pytest.mark.sampled(26)
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize("story", STORIES, ids=[story.name for story in STORIES])
 def test_a_story_ends_as_it_has_to(story: Story, workspace: Path) -> None:
     """MO-10: nothing is answered in the model's place."""
@@ -607,7 +607,7 @@ MALFORMED = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", ["updates", "messages"])
 @pytest.mark.parametrize("case", MALFORMED)
 def test_an_answer_of_one_malformed_call_runs_as_meant(

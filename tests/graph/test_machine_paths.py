@@ -484,6 +484,7 @@ def test_the_task_ends_with_this_result(run: Run, path: Scenario) -> None:
     assert run.messages[-1].text == run.result.output
 
 
+@pytest.mark.sampled(25)
 def test_every_call_has_one_result_and_every_request_is_legal(run: Run) -> None:
     """TL-03 and TL-20: what OpenAI's API would refuse bricks a thread."""
     assert illegal(run.messages) == []

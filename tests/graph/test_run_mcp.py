@@ -88,6 +88,7 @@ def test_a_team_shares_a_server(server: McpServerOfOurs, tools: list[Any], tmp_p
     assert not server.alive
 
 
+@pytest.mark.long
 async def test_servers_that_are_kept_open_serve_all_runs(server: McpServerOfOurs) -> None:
     """Those of the command line, where a run may stop at a question several times."""
     async with open_mcp_tools({"s": server.setting()}) as tools:
@@ -125,6 +126,7 @@ def test_a_server_that_died_is_started_again(server: McpServerOfOurs, tools: lis
     assert not server.alive
 
 
+@pytest.mark.long
 def test_an_approved_call_is_looked_at_on_the_same_server(
     server: McpServerOfOurs, tools: list[Any]
 ) -> None:

@@ -24,6 +24,7 @@ def passes_in(arm: Arm, folder: Path, store: InMemoryStore | None = None) -> Pas
     return carried_out(arm.model(script={}), FEW, given, store or InMemoryStore(), folder)
 
 
+@pytest.mark.long
 def test_the_second_pass_repeats_what_no_text_helps_against_alone(tmp_path: Path) -> None:
     """EV-06: and takes fewer requests."""
     found = passes_in(ON, tmp_path)

@@ -26,6 +26,7 @@ def test_words_find_what_shares_them(postgres_url: str) -> None:
     assert rows["all"].first >= 0.65
 
 
+@pytest.mark.long
 def test_meaning_finds_other_words_and_takes_nothing_away(postgres_url: str) -> None:
     """With a toy that knows some synonyms: the plumbing, and no promise of how well."""
     with open_postgres(postgres_url, embeddings=ToyEmbeddings()) as pg:

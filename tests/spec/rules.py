@@ -8,6 +8,7 @@ import ast
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -55,6 +56,7 @@ MOST_TESTS: Final = 3
 _RULE: Final = re.compile(r"\b(?:" + "|".join(CHAPTERS) + r")-\d\d[a-z]?\b")
 
 
+@cache
 def decided_in() -> dict[str, list[str]]:
     """Return where each rule is named in the product: functions first, then modules."""
     found: dict[str, list[str]] = defaultdict(list)
@@ -75,6 +77,7 @@ def _in_comments() -> dict[str, list[str]]:
     return found
 
 
+@cache
 def held_by() -> dict[str, list[str]]:
     """Return the test files that name each rule, those that name it most often first."""
     found: dict[str, Counter[str]] = defaultdict(Counter)

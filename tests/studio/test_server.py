@@ -67,6 +67,7 @@ def test_the_first_look_shows_the_machine(thread: Thread) -> None:
     assert thread.status == "completed"
 
 
+@pytest.mark.long
 def test_a_chat_without_a_model_is_told_how_to_have_one(thread: Thread) -> None:
     """It is no error, and nothing is done."""
     thread.runs(thread.request("Write me a poem"))
@@ -107,6 +108,7 @@ def test_an_approval_is_given_in_the_inbox(thread: Thread) -> None:
     assert [path.name for path in thread.workspace.iterdir()] == ["two"]
 
 
+@pytest.mark.long
 def test_a_yes_to_one_call_is_none_to_the_next(thread: Thread) -> None:
     """Sent twice, or from a window that shows what is past, it does not run what nobody saw."""
     calls = [command("touch one", "a"), command("touch two", "b")]

@@ -12,7 +12,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from errno import ENOENT
 from pathlib import Path
@@ -39,11 +39,18 @@ def search_path(workspace: Path | None = None, path: str | None = None) -> list[
     Daruma's data, environments of projects other than Daruma's own, and what everybody may write.
     Without a ``workspace`` it is the current folder.
     """
-    here = _here() if workspace is None else _real(workspace)
+    return [*_searched(_here() if workspace is None else _real(workspace), path)]
+
+
+def _searched(here: Path | None, path: str | None) -> Iterator[str]:
+    """Yield them one by one: most programs are found in the first, and each takes many looks."""
     given = (path or os.environ.get("PATH", os.defpath)).split(os.pathsep)
     system = [place for place in SYSTEM_PATHS if place in given]
-    beside = [place for place in given if not _is_around(Path(place), here)]
-    return [each for each in dict.fromkeys([*system, *beside]) if _is_safe(Path(each), here)]
+    writable = _writable(here)
+    for place in dict.fromkeys([*system, *given]):
+        around = place not in system and _is_around(Path(place), here)
+        if not around and _is_safe(Path(place), writable):
+            yield place
 
 
 def unsearched_places(workspace: Path | None = None) -> list[str]:
@@ -64,7 +71,7 @@ def find_program(name: str, workspace: Path | None = None, path: str | None = No
     wherever it lies, for no tool can write it (SE-05).
     """
     here = _here() if workspace is None else _real(workspace)
-    places = search_path(workspace, path) if "/" not in name else ["/"] * Path(name).is_absolute()
+    places = _searched(here, path) if "/" not in name else ["/"] * Path(name).is_absolute()
     for place in places:
         found = shutil.which(name, path=place)
         if found and (found == sys.executable or not _lies_in(Path(found), _writable(here))):
@@ -108,8 +115,8 @@ def _is_around(place: Path, here: Path | None) -> bool:
     return _lies_in(place, [each for each in deep if not home.is_relative_to(each)])
 
 
-def _is_safe(place: Path, here: Path | None) -> bool:
-    if not place.is_absolute() or _lies_in(place, _writable(here)):
+def _is_safe(place: Path, writable: Sequence[Path]) -> bool:
+    if not place.is_absolute() or _lies_in(place, writable):
         return False
     real = _real(place)
     with suppress(OSError):

@@ -311,6 +311,7 @@ def test_the_doctor_names_the_keys_of_all_models(daruma: Daruma) -> None:
     assert said.count("ANTHROPIC_API_KEY is not set\n") == 1
 
 
+@pytest.mark.long
 def test_the_doctor_lists_the_tools_of_mcp_servers(daruma: Daruma) -> None:
     """FA-11: it starts them only where it is asked to, and says why one does not start."""
     server = McpServerOfOurs(daruma.folder / "server")

@@ -135,7 +135,7 @@ def begun(daruma: Daruma) -> Daruma:
     return daruma
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("part", range(4))
 def test_a_newcomers_mistake_is_one_line_that_says_what_to_do(
     part: int, begun: Daruma, monkeypatch: pytest.MonkeyPatch

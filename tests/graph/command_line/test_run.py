@@ -36,6 +36,7 @@ def commanded(daruma: Daruma, *options: str, calls: list[dict[str, Any]]) -> Sai
     return daruma("run", "Do it", "--workspace", "ws", "--model", model, "--thread", "t", *options)
 
 
+@pytest.mark.long
 def test_changed_tests_and_old_red_ones_are_told(daruma: Daruma) -> None:
     """VE-08, MO-10: by the run, by ``show`` and on the page; what is red bears no tick."""
     workspace = daruma.folder / "ws"
@@ -63,6 +64,7 @@ def test_a_run_ends_with_its_result(daruma: Daruma) -> None:
     assert daruma("resume", thread).code == 0
 
 
+@pytest.mark.long
 def test_a_thread_keeps_the_model_that_it_ran_with(daruma: Daruma) -> None:
     """Unless one is given: whatever the settings name by now."""
     daruma("run", "x", "--model", daruma.script(main=[DONE, DONE, DONE]), "--thread", "t")
@@ -552,6 +554,7 @@ def configured(daruma: Daruma, *command: str) -> None:
     daruma.configure(json.dumps({"tools": tools}))
 
 
+@pytest.mark.long
 def test_a_run_may_call_a_servers_tools(daruma: Daruma) -> None:
     """TL-22: in a process of its own, as a person starts it."""
     script = daruma.folder / "servers" / "server.py"

@@ -59,6 +59,7 @@ def test_what_was_said_goes(threads: Daruma) -> None:
     assert (again.code, "no thread is that old" in again.out) == (0, True)
 
 
+@pytest.mark.long
 def test_a_thinned_thread_can_be_shown(threads: Daruma) -> None:
     """It stands where it stood."""
     said = threads("threads", "prune", "--older-than", "1min", "--yes", "--keep-history")

@@ -267,7 +267,7 @@ async def check(asking: Asking, asker: Asker, asked: str) -> None:
     assert asking.asked == asked
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("fault", "asked"), FATES, ids=lambda part: repr(part)[:70])
 async def test_a_fault_has_its_fate(fault: Fault, asked: str) -> None:
     """TL-17: as many requests as the table says."""

@@ -261,7 +261,7 @@ def test_the_command_says_nothing_but_the_protocol(daruma: Daruma) -> None:
 def test_a_package_that_is_missing_is_named_in_one_line() -> None:
     code = """
 import sys
-from daruma.graph.command_line._app import main
+from daruma.graph.command_line import main
 for name in ("acp", "mcp"):
     sys.modules[name] = None
     try:

@@ -144,6 +144,7 @@ def test_a_path_that_is_too_long_for_a_socket_works(made: Path) -> None:
     assert not Path(str(sockets)).exists()
 
 
+@pytest.mark.long
 def test_data_of_another_version_is_left_alone(made: Path) -> None:
     """Only ``pg_upgrade`` may change it."""
     other = made / "older"

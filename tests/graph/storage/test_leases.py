@@ -267,6 +267,7 @@ class Hanging:
         return await self._database.statement(statement, values)
 
 
+@pytest.mark.long
 async def test_a_sign_of_life_that_hangs_does_not_keep_a_lease_from_being_given_back(
     postgres_url: str,
 ) -> None:

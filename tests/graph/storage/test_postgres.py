@@ -449,7 +449,7 @@ class Foreign(TypedDict):
     plan: list[str]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("key", [None, KEY], ids=["checked", "sealed"])
 def test_damaged_in_any_way_a_thread_ends_as_if_it_were_whole(
     postgres_url: str, tmp_path: Path, key: bytes | None

@@ -167,6 +167,7 @@ async def test_a_question_is_answered_through_the_queue(postgres_url: str) -> No
         assert (await stood(graph)).values["result"].completed
 
 
+@pytest.mark.long
 async def test_a_thread_that_somebody_runs_is_put_off(postgres_url: str) -> None:
     """It waits its turn, and is run then: no attempt is lost."""
     async with aopen_postgres(postgres_url) as pg:

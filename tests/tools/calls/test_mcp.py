@@ -87,6 +87,7 @@ async def call(tool: Tool, **args: Any) -> str:
     return await tool.run(args, Surroundings())
 
 
+@pytest.mark.long
 def test_a_servers_tools_are_named_for_it(tools: dict[str, Tool]) -> None:
     """TL-22: so that two servers, or a server and Daruma, are not in each other's way.
 
@@ -309,6 +310,7 @@ async def test_a_server_of_the_workspace_is_refused_in_one_line(
     assert sorted(work.parent.iterdir()) == [work]
 
 
+@pytest.mark.long
 async def test_a_folder_that_is_named_is_the_servers(work: Path) -> None:
     """Its own is kept; the workspace may be it, but no module is taken from there."""
     async with running(work, sys.executable, "where.py", cwd=str(work / "servers")) as where:

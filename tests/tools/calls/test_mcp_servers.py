@@ -54,6 +54,7 @@ async def test_headers_reach_a_server(
             await mcp_tools({"s": {"url": url}})
 
 
+@pytest.mark.long
 async def test_variables_reach_a_program(
     server: McpServerOfOurs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +141,7 @@ def test_what_is_no_key_is_not_hidden() -> None:
     assert literal_secrets(McpServer.model_validate(setting)) == []
 
 
+@pytest.mark.long
 async def test_a_servers_last_words_hide_keys(
     server: McpServerOfOurs, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -48,7 +48,7 @@ SCHEMAS: Any = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(schema=SCHEMAS, value=st.dictionaries(KEYS, VALUES) | VALUES)
 def test_what_fits_is_what_fits_a_validator(schema: dict[str, Any], value: Any) -> None:
     """Whatever the schema says, and whatever it is about."""

@@ -130,7 +130,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.mark.long
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(chance=st.randoms(use_true_random=False))
 def test_a_damaged_index_ends(
     chance: Random, whole: bytes, tmp_path_factory: pytest.TempPathFactory

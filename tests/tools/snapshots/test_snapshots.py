@@ -87,7 +87,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(NAMES, TREES, max_size=5))
 def test_what_is_written_out_is_what_was_taken(
     tmp_path_factory: pytest.TempPathFactory, inside: dict[str, tuple[object, ...]]

@@ -18,7 +18,7 @@ from daruma.tools.snapshots._store import Contents
 
 Blur: TypeAlias = Callable[[Entry], Entry]
 
-ROUNDS = 50
+ROUNDS = 25
 
 
 @pytest.fixture

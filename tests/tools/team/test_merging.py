@@ -511,7 +511,7 @@ def test_merging_with_an_unchanged_side_is_the_other(base: Choice, side: Choice)
     assert merge_changes(before, after, after, kept.read).goal == {}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(base=BASE_MERGING_PROPERTIES, mine=SIDE, theirs=SIDE)
 def test_nothing_that_a_side_has_written_is_lost(
     base: Choice, mine: Choice, theirs: Choice
@@ -541,7 +541,7 @@ def edited(text: list[str], edits: list[tuple[int, str]], who: str) -> list[str]
 
 
 @pytest.mark.long
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     base=st.lists(st.sampled_from("abc"), max_size=12), mine=EDIT, theirs=EDIT, end=st.booleans()
 )

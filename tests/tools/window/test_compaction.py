@@ -144,7 +144,7 @@ def test_what_was_learnt_from_a_refusal_stays_for_the_task() -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(HISTORIES, st.integers(1000, 6000), st.sampled_from([*SAYS]), st.sampled_from([*SAYS]))
 def test_any_history_fits_or_is_an_honest_failure(
     history: list[AnyMessage], budget: int, auxiliary: str, main: str
@@ -166,7 +166,7 @@ def test_any_history_fits_or_is_an_honest_failure(
     assert all(ESTIMATE.of_messages(asked) <= budget for _, asked in models.asked)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(HISTORIES, HISTORIES, st.sampled_from([*SAYS]))
 def test_it_can_be_done_again_and_again(
     history: list[AnyMessage], more: list[AnyMessage], auxiliary: str

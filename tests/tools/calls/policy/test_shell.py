@@ -172,7 +172,7 @@ PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(PIECES, min_size=1, max_size=9).map("".join))
 @example('echo `echo \\"; git push \\"`')
 @example("echo a#'\ngit push #'")

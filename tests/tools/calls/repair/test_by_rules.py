@@ -409,7 +409,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_damaged_structure_is_refused_or_mended_as_meant(data: st.DataObject) -> None:
     """TL-10: never anything else. What is JSON in spite of the damage says so with certainty."""
@@ -425,7 +425,7 @@ def test_damaged_structure_is_refused_or_mended_as_meant(data: st.DataObject) ->
     assert isinstance(found, Refused) or dumped(found.args) == dumped(meant), (text, found)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_what_fits_is_left_as_it_is(data: st.DataObject) -> None:
     """A call that needs no repair gets none, as text and as arguments."""
@@ -441,7 +441,7 @@ def test_what_fits_is_left_as_it_is(data: st.DataObject) -> None:
     assert dumped(found.args) == dumped(same.args) == dumped(meant)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=st.text(alphabet="{}[](),:\"'`\\ntrue1 -.#/*“”é\n", max_size=60))
 def test_any_text_has_an_outcome(text: str) -> None:
     """Whatever a model writes, nothing is raised."""
