@@ -86,18 +86,6 @@ def test_a_blocked_thread_asks_for_the_same_approval_again(heard: list[str]) -> 
     check(run)
 
 
-def test_a_blocked_thread_can_be_denied_again(heard: list[str]) -> None:
-    """TL-15: as often as one likes."""
-    run = start(heard, [calls(call(id_="pay", text="1")), say()], REQUIRED)
-    for _ in range(3):
-        run.decide(pay="deny")
-        assert status(run) == "blocked"
-        run.send(None)
-
-    assert run.question.value["approvals"][0]["approval_id"] == "pay"
-    assert heard == []
-
-
 def test_what_was_approved_beside_a_denied_call_runs_once(heard: list[str]) -> None:
     """TL-15: nothing is skipped over, and an approval that was given is not asked for again."""
     script = [calls(call(id_="one", text="1"), call(id_="two", text="2")), say()]
@@ -265,15 +253,6 @@ def test_an_unknown_thread_is_not_reopened(heard: list[str]) -> None:
 
     with pytest.raises(NothingToReopen, match="no such thread"):
         run.graph.reopen({"configurable": {"thread_id": "another"}})
-
-
-def test_a_blocked_thread_is_reopened_by_the_config_of_its_end(heard: list[str]) -> None:
-    """TL-15: that one names a checkpoint, and the run goes on from another."""
-    run = start(heard, [calls(call(id_="pay", text="1")), say()], REQUIRED).decide(pay="deny")
-
-    run.graph.invoke(None, run.snapshot.config)
-
-    assert run.question.value["approvals"][0]["approval_id"] == "pay"
 
 
 def test_a_failed_call_of_a_run_that_was_stopped_runs_again(heard: list[str]) -> None:

@@ -1,19 +1,38 @@
 """What is shown of the history is made less, and whoever asked for it asks again."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from tests.parts import a_context, taken
+from langchain_core.messages import HumanMessage
+from tests.parts import Says, a_context, a_state, settings, taken
 from tests.tools.context_window.asked_models import Models, context_of, state_of
 from tests.tools.context_window.histories import working
 
 from daruma.nodes.compress import compress
+from daruma.nodes.main import main
+from daruma.nodes.plan import plan
+from daruma.nodes.reflect import reflect
 from daruma.state.events import ContextCompacted, Event
+from daruma.state.failure import ModelFailed, TooLong
 from daruma.state.steps import Asking, Compaction, ContextCost, Crowded
 from daruma.state.usage import Attempt, Failover
 
 CROWDED = Crowded(node="main", budget=2000, fixed=300)
 HISTORY = working(40)
+
+
+@pytest.mark.parametrize("node", [main, plan, reflect])
+async def test_a_request_that_does_not_fit_is_made_smaller(node: Any) -> None:
+    """CX-01: one over its budget is not made; one refused as too long was no answer (BU-01)."""
+    ask, given = Says("Done."), settings(llm={"context_window_tokens": 2000})
+    state = a_state(messages=[HumanMessage("word " * 3000, id="m")])
+
+    over = await node(state, a_context(ask=ask, given=given))
+    refused = await node(state, a_context(ModelFailed("too long", too_long=TooLong(1000))))
+
+    assert (over["crowded"].node, [*over], ask.requests) == (node.__name__, ["crowded"], [])
+    assert (refused["crowded"].budget, [*refused]) == (700, ["crowded"])
 
 
 @pytest.mark.parametrize("node", ["main", "plan", "reflect"])

@@ -21,10 +21,9 @@ from tests.parts import (
 from daruma.nodes.main import CHAT, main, prompt
 from daruma.state.channels import State
 from daruma.state.events import AnswerAudited, Event
-from daruma.state.failure import Failure, ModelFailed, TooLong
+from daruma.state.failure import Failure, ModelFailed
 from daruma.state.record import copy_with
 from daruma.state.steering import SteeringMessage
-from daruma.state.steps import Crowded
 from daruma.state.usage import Failover
 from daruma.tools.context import Answer
 
@@ -330,28 +329,6 @@ def test_a_member_is_told_its_role() -> None:
 
     assert told.endswith("Task: Do it\n\nYou are the tester.")
     assert prompt(state()).endswith("Task: Do it")
-
-
-async def test_a_request_over_its_budget_is_not_made() -> None:
-    """CX-01: it is brought under it first, and no step was taken yet."""
-    ask = Says("Done.")
-    long = [HumanMessage("word " * 3000, id="m")]
-    given = settings(llm={"context_window_tokens": 2000})
-
-    update = await main(a_state(messages=long), a_context(ask=ask, given=given))
-
-    assert isinstance(update["crowded"], Crowded)
-    assert (update["crowded"].node, [*update], ask.requests) == ("main", ["crowded"], [])
-
-
-async def test_a_request_that_is_refused_as_too_long_is_made_smaller() -> None:
-    """Without a budget too; it was no answer, so that none is spent."""
-    long = ModelFailed("too long", too_long=TooLong(1000))
-
-    update = await main(a_state(messages=[HumanMessage("word " * 3000)]), a_context(long))
-
-    assert isinstance(update["crowded"], Crowded)
-    assert (update["crowded"].budget, [*update]) == (700, ["crowded"])
 
 
 class Silent:

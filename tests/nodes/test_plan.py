@@ -12,7 +12,6 @@ from tests.parts import (
     a_failure,
     a_phase,
     a_plan,
-    a_state,
     a_task,
     settings,
     taken,
@@ -22,8 +21,7 @@ from daruma.nodes.plan import plan
 from daruma.state import budget
 from daruma.state.channels import State
 from daruma.state.events import Event
-from daruma.state.failure import ModelFailed, TooLong
-from daruma.state.steps import Crowded
+from daruma.state.failure import ModelFailed
 from daruma.state.task import Amounts
 from daruma.state.usage import Usage
 
@@ -223,28 +221,6 @@ async def test_a_rollback_by_snapshot_is_offered_where_there_can_be_one(
     await plan(given, a_context(ask=ask, given=settings(rollback={"snapshots": snapshots})))
 
     assert ('`"rollback": "snapshot"`' in ask.requests[0][0].text) is told
-
-
-async def test_a_request_over_its_budget_is_not_made() -> None:
-    """CX-01: it is brought under it first, and no step was taken yet."""
-    ask = Says("Done.")
-    long = [HumanMessage("word " * 3000, id="m")]
-    given = settings(llm={"context_window_tokens": 2000})
-
-    update = await plan(a_state(messages=long), a_context(ask=ask, given=given))
-
-    assert isinstance(update["crowded"], Crowded)
-    assert (update["crowded"].node, [*update], ask.requests) == ("plan", ["crowded"], [])
-
-
-async def test_a_request_that_is_refused_as_too_long_is_made_smaller() -> None:
-    """Without a budget too; it was no answer, so that none is spent."""
-    long = ModelFailed("too long", too_long=TooLong(1000))
-
-    update = await plan(a_state(messages=[HumanMessage("word " * 3000)]), a_context(long))
-
-    assert isinstance(update["crowded"], Crowded)
-    assert (update["crowded"].budget, [*update]) == (700, ["crowded"])
 
 
 async def test_what_a_look_has_left_open_is_answered() -> None:
