@@ -341,46 +341,38 @@ def test_without_the_chain_a_bug_is_raised_as_it_is() -> None:
     assert graph.get_state(CONFIG).next == ("main",)
 
 
-@pytest.mark.parametrize("given", [NO_CHAIN, NO_EMERGENCY])
-def test_what_a_task_ends_with_by_rule_is_a_result(given: Settings) -> None:
-    """EM-05: a request that can not be carried out has raised nothing, and bricks no thread."""
-    run = Run([say("Hello.")], settings=given).ask(" ")
+REQUIRED = {"policy": {"shout": {"decision": "confirm", "required": True}}}
+LACKING = "the message is empty: say what is to be done"
+OUT_OF_STEPS = "Stopped: exceeded budgets.max_steps (1)."
 
-    assert run.result.status == "failed"
-    assert run.result.error_struct is None
-    assert run.result.error_message == "the message is empty: say what is to be done"
+
+@pytest.mark.parametrize(
+    ("given", "more", "script", "asked", "status", "message"),
+    [
+        (NO_CHAIN, {}, [say("Hello.")], " ", "failed", LACKING),
+        (NO_EMERGENCY, {}, [say("Hello.")], " ", "failed", LACKING),
+        (
+            *(NO_EMERGENCY, {"budgets": {"max_steps": 1}}, [calls("shout"), say()]),
+            *("Do it", "max_steps_exceeded", OUT_OF_STEPS),
+        ),
+        (NO_EMERGENCY, {}, [say(" "), say()], "Do it", "failed", None),
+        (NO_CHAIN, {"tools": REQUIRED}, [calls("shout"), say()], "Do it", "blocked", None),
+    ],
+    ids=["empty", "empty, no emergency", "out of steps", "says nothing", "denied"],
+)
+def test_what_a_task_ends_with_by_rule_is_a_result(
+    given: Settings, more: Any, script: Any, asked: str, status: str, message: str | None
+) -> None:
+    """EM-05, MO-08: it has raised nothing, so that its error has no structure; nor is it stuck."""
+    given = Settings.model_validate(given.model_dump() | more)
+    run = Run(script, settings=given, tools=[shout]).ask(asked)
+    if status == "blocked":
+        run.decide(call_main_0_0="deny")
+
+    assert (run.result.status, run.result.error_struct) == (status, None)
+    assert message in (None, run.result.error_message)
     assert "error_struct" not in run.result.to_dict()
-    assert run.ask("Hello").result.completed
-
-
-def test_a_loop_without_end_is_a_result_without_a_structured_error() -> None:
-    """EM-05: what ran out of steps raised nothing."""
-    given = Settings.model_validate(NO_EMERGENCY.model_dump() | {"budgets": {"max_steps": 1}})
-    run = Run([calls("shout")], settings=given, tools=[shout]).ask()
-
-    assert run.result.status == "max_steps_exceeded"
-    assert (run.result.error_struct, run.result.error_message) == (
-        None,
-        "Stopped: exceeded budgets.max_steps (1).",
-    )
-
-
-def test_without_emergency_an_answer_that_says_nothing_is_a_result() -> None:
-    """EM-05: it names what was wrong with it, but nothing was raised."""
-    run = Run([say(" ")], settings=NO_EMERGENCY).ask()
-
-    assert (run.result.status, run.result.error_struct) == ("failed", None)
-
-
-def test_a_denied_call_is_a_result() -> None:
-    """MO-08: blocked, under any settings, and it can be asked for again."""
-    policy = {"policy": {"shout": {"decision": "confirm", "required": True}}}
-    given = Settings.model_validate(NO_CHAIN.model_dump() | {"tools": policy})
-    run = Run([calls("shout"), say()], settings=given, tools=[shout]).ask()
-    run.decide(call_main_0_0="deny")
-
-    assert run.result.status == "blocked"
-    assert run.result.error_struct is None
+    assert asked == "Do it" or run.ask("Hello").result.completed
 
 
 def test_a_run_may_have_the_chain_of_its_own() -> None:
