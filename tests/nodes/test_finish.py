@@ -116,21 +116,8 @@ async def test_the_result_holds_what_was_spent() -> None:
     found = await result(steps=steps, task=a_task(started_at=40.0), error=ERROR, structured=left)
 
     assert (found.task_id, found.structured) == ("t/1", None)
-    spent = {
-        "plan": 0,
-        "think": 2,
-        "repair": 0,
-        "verify": 1,
-        "reflect": 0,
-        "recover": 0,
-        "consult": 0,
-        "compress": 0,
-        "summarise": 0,
-        "intake": 0,
-        "tool": 0,
-        "pause": 0,
-        "structure": 0,
-    }
+    idle = ("plan", "repair", "reflect", "recover", "consult", "compress", "summarise", "intake")
+    spent = dict.fromkeys((*idle, "tool", "pause", "structure"), 0) | {"think": 2, "verify": 1}
     assert found.budgets == spent
     assert found.timings["total"] == 60.0
     assert found.error_struct == ERROR
