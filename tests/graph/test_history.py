@@ -192,6 +192,8 @@ def test_what_has_not_failed_is_not_reopened(heard: list[str]) -> None:
         run.graph.reopen(run.config, call="one")
     with pytest.raises(NothingToReopen, match="no call 'other'"):
         run.graph.reopen(run.config, call="other")
+    with pytest.raises(NothingToReopen, match="no such thread"):
+        run.graph.reopen({"configurable": {"thread_id": "another"}})
     assert run.snapshot == before
 
 
@@ -245,14 +247,6 @@ def test_a_call_of_an_earlier_task_is_not_reopened(heard: list[str]) -> None:
         run.graph.reopen(run.config, call="one")
 
     assert heard == ["fall"]
-
-
-def test_an_unknown_thread_is_not_reopened(heard: list[str]) -> None:
-    """One clear line here too."""
-    run = start(heard, [say()])
-
-    with pytest.raises(NothingToReopen, match="no such thread"):
-        run.graph.reopen({"configurable": {"thread_id": "another"}})
 
 
 def test_a_failed_call_of_a_run_that_was_stopped_runs_again(heard: list[str]) -> None:

@@ -391,55 +391,31 @@ def run_with(
     return run.ask(**request)
 
 
-@pytest.fixture(params=CASES)
-def faulty(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
+@pytest.mark.parametrize("faulty", CASES)
+def test_a_bug_in_any_node_ends_the_task_as_failed(faulty: str, tmp_path: Path) -> None:
+    """EM-04, PL-04: under the first failure, with its traceback for ``daruma show``.
 
+    A bug in what deals with a failure does not take its place; but for RO-03, where what a rollback
+    left waits for a person.
+    """
+    run = run_with(CASES[faulty], faulty, tmp_path)
+    codes = dict.fromkeys(("recovery", "consult", "emergency"), "llm_failure")
+    codes |= {"rollback": "rollback_failed"}
+    left = {"intake": ["0 task_started, 1 closed"], "rollback": ["1 question, 0 closed"]}
 
-@pytest.fixture
-def run(faulty: str, tmp_path: Any) -> Run:
-    """A run in which one node has a bug."""
-    return run_with(CASES[faulty], faulty, tmp_path)
-
-
-@pytest.mark.sampled(5)
-def test_a_bug_ends_the_task_as_failed(run: Run) -> None:
-    """The fourth fate: the result says so, whichever node it was."""
+    error = run.result.error_struct
+    assert error is not None
     assert not run.result.completed
-    assert run.result.error_struct is not None
-    assert run.result.output.endswith(f": {run.result.error_struct.message}")
+    assert error.error_code == codes.get(faulty, "internal_error")
+    assert run.result.output.endswith(f": {error.message}")
     assert illegal(run.messages) == []
-
-
-@pytest.mark.sampled(5)
-def test_a_bug_is_reported_under_the_first_failure(run: Run, faulty: str) -> None:
-    """EM-04: a bug in what deals with a failure does not take its place; but for RO-03."""
-    late = {"recovery", "consult", "emergency"}
-    codes = dict.fromkeys(late, "llm_failure") | {"rollback": "rollback_failed"}
-
-    assert run.result.error_struct is not None
-    assert run.result.error_struct.error_code == codes.get(faulty, "internal_error")
-
-
-@pytest.mark.sampled(5)
-def test_a_bug_keeps_its_traceback(run: Run, faulty: str) -> None:
-    """On the thread, for ``daruma show``."""
+    assert unclosed(run.events) == left.get(faulty, [])
     if faulty != "finish":  # its result is made of nothing but the truth about that
         fallen = first_failed(run.state.plan) if run.state.plan else None
         failure = run.state.failure or (fallen and fallen.failure)
         assert failure
         assert f"planted in {faulty}" in failure.detail
         assert "Traceback" in failure.detail
-
-
-@pytest.mark.sampled(5)
-def test_what_is_opened_is_closed(run: Run, faulty: str) -> None:
-    """PL-04: a bug is a path like any other."""
-    left = {"intake": ["0 task_started, 1 closed"], "rollback": ["1 question, 0 closed"]}
-    expected = left.get(faulty, [])  # what a rollback left waits for a person
-
-    assert unclosed(run.events) == expected
 
 
 def test_a_phase_with_a_bug_has_failed(tmp_path: Any) -> None:
