@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import NodeError
 from langgraph.graph import END, START
@@ -41,7 +40,6 @@ from daruma.state.errors import StorageUnavailable
 from daruma.state.failure import Code, Failure, TaskFailed
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings, SettingsError, UntrustedSettings, propose_trust
-from daruma.tools.calls import ToolNameConflictError
 
 
 def test_what_is_drawn_is_the_table() -> None:
@@ -109,18 +107,6 @@ def test_a_wrapped_model_is_refused(wrapped: str) -> None:
 
     with pytest.raises(ModelUnavailable, match=r"chat model.*llm.fallback_models"):
         build_graph(wrap(*given), settings=Settings())
-
-
-def test_two_tools_of_one_name_are_refused() -> None:
-    """TL-05: when the graph is built, not when one of them is called."""
-
-    @tool("shout")
-    def other(text: str) -> str:
-        """Say it loudly as well."""
-        return text
-
-    with pytest.raises(ToolNameConflictError, match="shout"):
-        build_graph(tools=[shout, other], settings=settings())
 
 
 def test_a_profile_that_is_not_there_is_refused() -> None:

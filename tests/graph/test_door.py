@@ -16,7 +16,6 @@ from typing_extensions import override
 from daruma import submit
 from daruma.graph.build import build_graph
 from daruma.graph.follow import status_of
-from daruma.graph.models import ScriptedChatModel
 from daruma.graph.requests import RequestRefused, admit, request
 from daruma.graph.storage import open_postgres
 from daruma.state.errors import DarumaError
@@ -190,14 +189,6 @@ def test_a_reply_that_does_not_fit_is_refused(reply: Any, said: str) -> None:
 
     run.reply({"decision": "reject", "feedback": "smaller"})
     assert run.nodes[-2:] == ["plan", "__interrupt__"]
-
-
-def test_an_answer_without_persistence_is_refused() -> None:
-    """There is no thread to answer on."""
-    graph = build_graph(ScriptedChatModel(script=[]), settings=settings())
-
-    with pytest.raises(RequestRefused, match="build the graph with persistence"):
-        graph.invoke(Command(resume={"x": 1}))
 
 
 def test_the_asynchronous_door_is_the_same() -> None:
