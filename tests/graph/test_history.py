@@ -69,23 +69,6 @@ def check(run: Run) -> None:
     assert [problem for request in run.model.requests for problem in illegal(request)] == []
 
 
-def test_a_blocked_thread_asks_for_the_same_approval_again(heard: list[str]) -> None:
-    """TL-15: a retry opens it again, and nothing runs unapproved."""
-    run = start(heard, [calls(call(id_="pay", text="1")), say()], REQUIRED)
-    first = run.question.value["approvals"]
-    run.decide(pay="deny")
-    assert status(run) == "blocked"
-
-    run.send(None)
-
-    assert run.question.value["approvals"] == first
-    assert heard == []
-    run.decide(pay="approve")
-    assert heard == ["1"]
-    assert run.result.status == "completed"
-    check(run)
-
-
 def test_what_was_approved_beside_a_denied_call_runs_once(heard: list[str]) -> None:
     """TL-15: nothing is skipped over, and an approval that was given is not asked for again."""
     script = [calls(call(id_="one", text="1"), call(id_="two", text="2")), say()]
@@ -94,38 +77,6 @@ def test_what_was_approved_beside_a_denied_call_runs_once(heard: list[str]) -> N
     assert [a["approval_id"] for a in run.question.value["approvals"]] == ["two"]
     run.decide(two="approve")
     assert sorted(heard) == ["1", "2"]
-    check(run)
-
-
-def test_a_failed_model_call_is_made_again(heard: list[str]) -> None:
-    """TL-23: with the work before it kept."""
-    script = [calls(call(id_="one", text="1")), {"raise": "the provider is down"}]
-    run = start(heard, script)
-    assert status(run) == "failed"
-    repaired = ScriptedChatModel(script=[*script[:1], say("Now it works.")])
-    run.graph = build_graph(repaired, [_shout], settings(), checkpointer=run.graph.checkpointer)
-
-    reopened(run)
-
-    assert run.result.status == "completed"
-    assert run.result.output == "Now it works."
-    assert heard == ["1"]
-    check(run)
-
-
-def test_a_failed_call_runs_again_without_its_siblings(heard: list[str]) -> None:
-    """TL-23: a tool task."""
-    script = [calls(call(id_="one", text="1"), call(id_="two", text="fall")), say(), say("Again.")]
-    run = start(heard, script)
-
-    assert sorted(heard) == ["1", "fall"]  # side by side: either may be first
-
-    reopened(run, "two")
-
-    assert heard[2:] == ["fall"]
-    assert run.result.status == "completed"
-    results = {m.tool_call_id: m.status for m in run.messages if m.type == "tool"}
-    assert results == {"one": "success", "two": "success"}
     check(run)
 
 

@@ -21,7 +21,7 @@ from tests.parts import (
 from daruma.nodes.main import CHAT, main, prompt
 from daruma.state.channels import State
 from daruma.state.events import AnswerAudited, Event
-from daruma.state.failure import Failure, ModelFailed
+from daruma.state.failure import ModelFailed
 from daruma.state.record import copy_with
 from daruma.state.steering import SteeringMessage
 from daruma.state.usage import Failover
@@ -160,44 +160,6 @@ async def test_what_was_asked_for_and_seen_is_on_record() -> None:
     assert answered.saw.startswith("!")
     assert answered.blockers == ("no",)
     assert (failed.saw, failed.blockers) == (answered.saw, answered.blockers)
-
-
-async def test_calls_that_would_go_on_with_a_loop_do_not_run() -> None:
-    """RE-02, TL-03 and TL-11: the answer stays as it was, with one result for each call."""
-    given = state(task=a_task(limits={"think": 9}), origin=a_failure())
-    context = a_context(calling("shout", "nope", text="hi"), tools=[shout])
-    for _ in range(2):
-        update = await main(given, context)
-        (message,) = update["messages"]
-        assert isinstance(message, AIMessage)
-        results = [
-            ToolMessage("HI", tool_call_id=call["id"], id=f"{message.id}:{call['id']}")
-            for call in message.tool_calls
-        ]
-        given = replace(
-            given,
-            messages=[*given.messages, message, *results],
-            steps=[*given.steps, *update["steps"]],
-        )
-
-    stopped = await main(given, context)
-
-    assert stopped["failure"] == Failure(
-        code="loop_detected",
-        node="main",
-        message="shout + nope, 2 times with the same results",
-        tool="shout",
-    )
-    assert stopped["calls"] == ()
-    assert "origin" not in stopped
-    answer, *told = stopped["messages"]
-    assert isinstance(answer, AIMessage)
-    assert [call["name"] for call in answer.tool_calls] == ["shout", "nope"]
-    assert [message.id for message in told] == ["t/1:answer:2:c1", "t/1:answer:2:c2"]
-    reason = "shout + nope, 2 times with the same results"
-    said = f"Not run: {reason}. It would lead no further: do something else."
-    assert [message.text for message in told] == [said, said]
-    assert stopped["steps"][0].ok is False
 
 
 async def test_without_budget_no_model_is_asked() -> None:
