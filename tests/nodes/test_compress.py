@@ -49,11 +49,11 @@ async def test_it_goes_back_to_whoever_asked(node: Asking) -> None:
 
 
 async def test_each_call_has_its_step_and_the_whole_has_one() -> None:
-    """CX-04: what a model was paid for is on record, used or not."""
+    """CX-04: what a model was paid for is on record, used or not; FA-04: what it saved is told."""
     state = replace(state_of(HISTORY), crowded=CROWDED, steps=taken("summarise", "compress"))
-    models = Models(auxiliary="blank")
+    models, events = Models(auxiliary="blank"), list[Event]()
 
-    update = await compress(state, context_of(models))
+    update = await compress(state, replace(context_of(models), emit=events.append))
 
     *calls, done = update["steps"]
     assert models.numbers[:2] == [1, 2]
@@ -62,18 +62,7 @@ async def test_each_call_has_its_step_and_the_whole_has_one() -> None:
     assert all(step.usage for step in calls)
     assert (done.kind, done.ok, done.usage) == ("compress", True, None)
     assert isinstance(done.context_cost, ContextCost)
-
-
-async def test_it_is_told() -> None:
-    """FA-04: with what it cost and saved."""
-    events: list[Event] = []
-    context = replace(context_of(Models()), emit=events.append)
-
-    update = await compress(replace(state_of(HISTORY), crowded=CROWDED), context)
-
-    cost = update["steps"][-1].context_cost
-    assert cost is not None
-    assert events == [ContextCompacted(node="main", cost=cost.to_dict())]
+    assert events[-1] == ContextCompacted(node="main", cost=done.context_cost.to_dict())
 
 
 async def test_what_can_not_be_made_to_fit_ends_the_work() -> None:

@@ -202,11 +202,16 @@ async def test_a_tool_that_was_not_offered_does_not_run() -> None:
 
 
 def test_the_prompt_fits_the_task() -> None:
-    """Direct chat says nothing of tools; files are spoken of when there are some."""
+    """Direct chat says nothing of tools; files are spoken of when there are some.
+
+    PL-06: a member is told its role after the task, others of none.
+    """
     assert prompt(state(task=a_task("direct_chat"))) == CHAT
     assert "workspace" not in prompt(state())
     assert "relative to the workspace" in prompt(state(task=a_task(workspace="/w")))
-    assert "Task: Do it" in prompt(state())
+    assert prompt(state()).endswith("Task: Do it")
+    told = prompt(state(task=a_task(workspace="/w", role="You are the tester.\n")))
+    assert told.endswith("Task: Do it\n\nYou are the tester.")
 
 
 async def test_the_policy_of_the_run_decides() -> None:
@@ -283,14 +288,6 @@ async def test_a_loop_is_a_failure_with_the_last_step_too(think: int) -> None:
         given = replace(given, messages=[*given.messages, message, result], steps=steps)
 
     assert (await main(given, context))["failure"] is not None
-
-
-def test_a_member_is_told_its_role() -> None:
-    """PL-06: after the task; others are told of none."""
-    told = prompt(state(task=a_task(workspace="/w", role="You are the tester.\n")))
-
-    assert told.endswith("Task: Do it\n\nYou are the tester.")
-    assert prompt(state()).endswith("Task: Do it")
 
 
 class Silent:
