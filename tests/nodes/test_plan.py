@@ -168,7 +168,11 @@ async def test_a_team_is_asked_to_name_its_experts() -> None:
 
 @pytest.mark.parametrize(
     ("mode", "named", "expert"),
-    [("team_collab", "cook", None), ("team_collab", "", "developer"), ("plan_exec", "cook", "cook")],
+    [
+        ("team_collab", "cook", None),
+        ("team_collab", "", "developer"),
+        ("plan_exec", "cook", "cook"),
+    ],
     ids=["unknown", "nobody", "no team"],
 )
 async def test_who_carries_out_a_phase(mode: Any, named: str, expert: str | None) -> None:
