@@ -237,19 +237,13 @@ async def test_a_bug_in_merge_closes_the_calls_of_helpers() -> None:
     ]
 
 
-async def test_a_bug_in_emergency_still_has_an_error() -> None:
-    """Finish needs one."""
-    goto, update = await handled("emergency", a_state())
-
-    assert goto == "finish"
-    assert update["error"].error_code == "internal_error"
-
-
-async def test_a_bug_in_finish_still_has_a_result() -> None:
-    """Never a silent end; the first failure is told, if there was one."""
+async def test_a_bug_at_the_end_still_has_an_error_and_a_result() -> None:
+    """Never a silent end: finish needs the one; the first failure is told, if there was one."""
+    ending, error = await handled("emergency", a_state())
     goto, update = await handled("finish", a_state())
     _, known = await handled("finish", a_state(error=emergency_of(a_failure())))
 
+    assert (ending, error["error"].error_code) == ("finish", "internal_error")
     assert goto == END
     assert (update["result"].status, update["result"].task_id) == ("failed", "t/1")
     assert update["result"].error_struct.error_code == "internal_error"

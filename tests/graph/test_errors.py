@@ -134,31 +134,22 @@ async def test_a_node_that_is_called_off_is_cancelled_as_any_coroutine() -> None
         await task
 
 
-def test_a_provider_is_told_by_its_own_exception() -> None:
-    """Ours stands for it only where there is none."""
+def test_a_failure_is_told_by_what_was_raised() -> None:
+    """EM-04: of equal failures by the first; by a provider's own exception, where there is one.
+
+    Of a long run the newest are kept.
+    """
     raised, own, ours = Failures(), ValueError("own"), ModelFailed("x", cause="ValueError")
     ours.__cause__ = own
-    raised.note(a_failure(message="x"), ours)
+    first = ValueError("first")
+    for message, error in (("x", ours), ("y", first), ("y", ValueError("second"))):
+        raised.note(a_failure(message=message), error)
 
     assert raised.exception_for(a_failure(message="x")) is own
+    assert raised.exception_for(a_failure(message="y")) is first
     assert isinstance(raised.exception_for(a_failure(message="other")), TaskFailed)
-
-
-def test_of_equal_failures_the_first_is_told() -> None:
-    """EM-04."""
-    raised, first = Failures(), ValueError("first")
-    raised.note(a_failure(), first)
-    raised.note(a_failure(), ValueError("second"))
-
-    assert raised.exception_for(a_failure()) is first
-
-
-def test_a_long_run_does_not_keep_all_that_was_ever_raised() -> None:
-    """The newest are kept."""
-    raised = Failures()
     for number in range(100):
         raised.note(a_failure(message=str(number)), ValueError(number))
-
     assert isinstance(raised.exception_for(a_failure(message="0")), TaskFailed)
     assert isinstance(raised.exception_for(a_failure(message="99")), ValueError)
 

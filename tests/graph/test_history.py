@@ -299,45 +299,24 @@ def refusal(asked: StateSnapshot, to: str | None = None, *, travelled: bool = Fa
     return str(refused.value)
 
 
-def test_the_start_of_the_newest_task_is_meant(ws: Path) -> None:
-    """Where nothing is named: that of the task at hand, not the newest savepoint."""
-    first, second, phase = taken(ws), taken(ws), taken(ws)
-    asked = on(
-        ws,
-        a_savepoint("1", snapshot=first),
-        a_savepoint("2", snapshot=second),
-        a_savepoint("2/p1", snapshot=phase),
-        task="t/2",
-    )
+def test_which_state_is_meant(ws: Path) -> None:
+    """RO-07: where nothing is named, the start of the task at hand, not the newest savepoint.
 
-    place = place_of(asked, None)
+    At a checkpoint it is its newest savepoint; of one that was taken again, the last; an undo is
+    undone by the snapshot from before it, which no savepoint names.
+    """
+    first, second, phase, again = (taken(ws) for _ in range(4))
+    tasks = [a_savepoint("1", snapshot=first), a_savepoint("2", snapshot=second)]
+    asked = on(ws, *tasks, a_savepoint("2/p1", snapshot=phase), task="t/2")
+    twice = on(ws, a_savepoint("1", snapshot=first), a_savepoint("1", snapshot=again))
 
-    assert (place.snapshot, place.savepoint and place.savepoint.id) == (second, "2")
+    start = place_of(asked, None)
 
-
-def test_at_a_checkpoint_its_newest_savepoint_is_meant(ws: Path) -> None:
-    """RO-07: who travels back can bring the files along."""
-    task, phase = taken(ws), taken(ws)
-    asked = on(ws, a_savepoint("1", snapshot=task), a_savepoint("1/p1", snapshot=phase))
-
+    assert (start.snapshot, start.savepoint and start.savepoint.id) == (second, "2")
     assert place_of(asked, None, travelled=True).snapshot == phase
-
-
-def test_a_savepoint_that_was_taken_again_is_its_last(ws: Path) -> None:
-    """A task that was tried again began anew from there."""
-    asked = on(ws, a_savepoint("1", snapshot=taken(ws)), a_savepoint("1", snapshot=taken(ws)))
-
-    place = place_of(asked, "1")
-
-    assert place.snapshot == asked.values["savepoints"][1].snapshot
-    assert savepoints_of(asked) == (asked.values["savepoints"][1],)
-
-
-def test_a_snapshot_can_be_named_itself(ws: Path) -> None:
-    """An undo is undone by the one from before it, which no savepoint names."""
-    snapshot = taken(ws)
-
-    assert place_of(on(ws), snapshot) == Place("t", str(ws), snapshot)
+    assert place_of(twice, "1").snapshot == again
+    assert savepoints_of(twice) == (twice.values["savepoints"][1],)
+    assert place_of(on(ws), first) == Place("t", str(ws), first)
 
 
 REFUSED: dict[str, tuple[Callable[[Path], StateSnapshot], str | None, str]] = {
