@@ -468,7 +468,8 @@ def test_a_path_is_walked_to_its_end(path: Scenario, workspace: Path) -> None:
     assert path.output in run.result.output
     assert (run.result.error_struct is None) == (path.status == "completed")
     assert run.messages[-1].text == run.result.output
-    assert [illegal(each) for each in (*run.model.requests, run.messages) if illegal(each)] == []
+    assert illegal(run.messages) == []
+    assert [each for request in run.model.requests for each in illegal(request)] == []
     assert unclosed(run.events) == []
     ids = [message.id for message in run.messages]
     assert None not in ids
