@@ -80,18 +80,15 @@ def test_a_late_reply_is_one_to_a_question_that_was_parked(
 
 
 def test_a_late_reply_goes_to_the_question_as_it_is_asked_now() -> None:
-    """PL-03: it is taken up again by a later answer."""
+    """PL-03: it is taken up again by a later answer.
+
+    A plan that a person had rejected is not confirmed by a second reply.
+    """
     given: Command[Any] = Command(resume={"old": CONFIRM})
 
     assert readdress(given, PARKED, {"old": PARK}).resume == {"new": CONFIRM}
-
-
-@pytest.mark.parametrize("accepted", [{}, {"old": CONFIRM}])
-def test_a_reply_to_what_was_not_parked_stays_as_it_is(accepted: dict[str, Any]) -> None:
-    """A plan that a person had rejected is not confirmed by a second reply."""
-    given: Command[Any] = Command(resume={"old": CONFIRM})
-
-    assert readdress(given, PARKED, accepted) is given
+    for accepted in ({}, {"old": CONFIRM}):
+        assert readdress(given, PARKED, accepted) is given
 
 
 # --- One reply per question: the first counts, and a run that was killed goes on with it.
@@ -240,36 +237,6 @@ def editing(tmp_path: Path) -> Run:
     (tmp_path / "script.sh").write_text("printf ran >> ledger.txt\n")
     script = [calls(call("run_command", id_="go", command="sh script.sh")), say()]
     return Run(script).ask(workspace=str(tmp_path))
-
-
-def test_a_yes_to_what_has_changed_since_is_void(tmp_path: Path) -> None:
-    """The line is the same, the script behind it is not: it is asked again, and then runs."""
-    run = editing(tmp_path)
-    first = run.question.value["approvals"][0]
-    (tmp_path / "script.sh").write_text("printf wicked >> ledger.txt\n")
-
-    run.decide(go="approve")
-
-    again = run.question.value["approvals"][0]
-    assert again["approval_id"] == first["approval_id"]
-    assert again["digest"] != first["digest"]
-    assert not (tmp_path / "ledger.txt").exists()
-    assert [e["decision"] for e in run.happened("approval_completed")] == ["void"]
-    run.decide(go="approve")
-    assert (tmp_path / "ledger.txt").read_text() == "wicked"
-
-
-def test_what_changes_all_the_time_is_not_asked_for_ever(tmp_path: Path) -> None:
-    """Something else writes into the workspace: the call fails, and its model is told why."""
-    run = editing(tmp_path)
-    for n in range(3):
-        (tmp_path / "log.txt").write_text(str(n))
-        run.decide(go="approve")
-
-    assert run.result.status == "completed"
-    assert not (tmp_path / "ledger.txt").exists()
-    (result,) = [message for message in run.messages if message.type == "tool"]
-    assert "changed again and again" in result.text
 
 
 def test_a_denial_of_what_has_changed_holds(tmp_path: Path) -> None:

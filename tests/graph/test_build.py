@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import NodeError
 from langgraph.graph import END, START
@@ -41,7 +40,6 @@ from daruma.state.errors import StorageUnavailable
 from daruma.state.failure import Code, Failure, TaskFailed
 from daruma.state.serializer import StrictSerializer
 from daruma.state.settings import Settings, SettingsError, UntrustedSettings, propose_trust
-from daruma.tools.calls import ToolNameConflictError
 
 
 def test_what_is_drawn_is_the_table() -> None:
@@ -109,18 +107,6 @@ def test_a_wrapped_model_is_refused(wrapped: str) -> None:
 
     with pytest.raises(ModelUnavailable, match=r"chat model.*llm.fallback_models"):
         build_graph(wrap(*given), settings=Settings())
-
-
-def test_two_tools_of_one_name_are_refused() -> None:
-    """TL-05: when the graph is built, not when one of them is called."""
-
-    @tool("shout")
-    def other(text: str) -> str:
-        """Say it loudly as well."""
-        return text
-
-    with pytest.raises(ToolNameConflictError, match="shout"):
-        build_graph(tools=[shout, other], settings=settings())
 
 
 def test_a_profile_that_is_not_there_is_refused() -> None:
@@ -251,19 +237,13 @@ async def test_a_bug_in_merge_closes_the_calls_of_helpers() -> None:
     ]
 
 
-async def test_a_bug_in_emergency_still_has_an_error() -> None:
-    """Finish needs one."""
-    goto, update = await handled("emergency", a_state())
-
-    assert goto == "finish"
-    assert update["error"].error_code == "internal_error"
-
-
-async def test_a_bug_in_finish_still_has_a_result() -> None:
-    """Never a silent end; the first failure is told, if there was one."""
+async def test_a_bug_at_the_end_still_has_an_error_and_a_result() -> None:
+    """Never a silent end: finish needs the one; the first failure is told, if there was one."""
+    ending, error = await handled("emergency", a_state())
     goto, update = await handled("finish", a_state())
     _, known = await handled("finish", a_state(error=emergency_of(a_failure())))
 
+    assert (ending, error["error"].error_code) == ("finish", "internal_error")
     assert goto == END
     assert (update["result"].status, update["result"].task_id) == ("failed", "t/1")
     assert update["result"].error_struct.error_code == "internal_error"

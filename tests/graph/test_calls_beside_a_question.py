@@ -106,28 +106,6 @@ def test_an_approved_call_does_not_wait_for_the_others(ws: Path) -> None:
     check(run, "a", "b", "c")
 
 
-def test_approved_calls_that_write_run_one_by_one(ws: Path) -> None:
-    """TL-02: also those that work in no workspace."""
-    now: list[str] = []
-    seen: list[int] = []
-
-    async def pay(to: str) -> str:
-        """Pay somebody."""
-        now.append(to)
-        seen.append(len(now))
-        for _ in range(5):
-            await asyncio.sleep(0)
-        now.remove(to)
-        return to
-
-    given = settings(tools={"policy": {"pay": "confirm"}}, verification={"enabled": False})
-    turn = calls(*(call("pay", id_, to=id_) for id_ in "abc"))
-    run = Run([turn, say()], settings=given, tools=[pay]).ask(workspace=str(ws)).approve()
-
-    assert seen == [1, 1, 1]
-    check(run, "a", "b", "c")
-
-
 def test_the_timeline_tells_partial_replies(ws: Path) -> None:
     """TL-14: what an answer left open, and what has not run, is told as that."""
     run = run_of(ws, command("a", "touch a"), command("b", "touch b")).decide(b="approve")

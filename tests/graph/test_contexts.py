@@ -14,7 +14,7 @@ from tests.scripted_runs import RecordingModel, Run, call, calls, say, shout
 from daruma.graph.build import build_graph
 from daruma.graph.models import ModelUnavailable, check_models
 from daruma.graph.scope import Contexts, RunScope, UndeclaredEvent
-from daruma.state.events import Event, Reflected
+from daruma.state.events import Reflected
 from daruma.state.settings import Settings
 from daruma.tools.calls import ToolNameConflictError
 from daruma.tools.context import Context
@@ -39,31 +39,19 @@ def contexts(own: Settings | None = None) -> Contexts:
     return Contexts(RecordingModel(script=[]), a_registry([shout]), own or Settings())
 
 
-async def test_a_run_without_a_context_has_the_graphs_settings() -> None:
-    """LangGraph hands out None, silently."""
-    own = settings(mode="plan_exec")
+async def test_a_run_has_its_own_settings_or_the_graphs() -> None:
+    """What Studio's form says counts; without a context LangGraph hands out None, silently.
 
-    assert (await context_for(contexts(own), None)).settings is own
+    Live things are not part of the settings; without a thread the run is local.
+    """
+    own, other = settings(mode="plan_exec"), settings(mode="team_collab")
 
+    plain = await context_for(contexts(own), None)
+    named = await context_for(contexts(own), other, thread_id="t7")
 
-async def test_a_run_with_a_context_has_its_own() -> None:
-    """What Studio's form says counts."""
-    other = settings(mode="team_collab")
-
-    assert (await context_for(contexts(), other)).settings is other
-
-
-async def test_the_thread_is_known() -> None:
-    """Without one the run is local."""
-    assert (await context_for(contexts(), None, thread_id="t7")).thread_id == "t7"
-    assert (await context_for(contexts(), None)).thread_id == "local"
-
-
-async def test_tools_are_the_graphs_own() -> None:
-    """Live things are not part of the settings."""
-    context = await context_for(contexts(), settings(mode="react"))
-
-    assert context.tools.named("shout") is not None
+    assert (plain.settings, plain.thread_id) == (own, "local")
+    assert (named.settings, named.thread_id) == (other, "t7")
+    assert named.tools.named("shout") is not None
 
 
 def test_settings_have_to_fit_the_tools() -> None:
@@ -94,21 +82,18 @@ async def test_settings_of_a_run_that_do_not_fit_leave_the_thread_as_it_was() ->
     assert run.send(reply).result.status == "completed"
 
 
-def test_a_run_with_other_limits_keeps_the_graphs_model() -> None:
-    """A model that was passed in does not get lost with a setting that names none."""
-    for section in ({"budgets": {"think": 3}}, {"llm": {"context_window_tokens": 4000}}):
-        run = Run([say()]).send(CHAT, context=settings(**section))
-
-        assert run.result.status == "completed", run.result.output
-
-
 def test_a_run_may_name_another_model(tmp_path: Path) -> None:
-    """The settings of the run, then, say which."""
+    """A model that was passed in does not get lost with a setting that names none."""
     (tmp_path / "other.yaml").write_text("main: [{say: From another model.}]")
-    other = settings(llm={"model": f"scripted:{tmp_path}/other.yaml"})
-    run = Run([say()]).send(CHAT, context=other)
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"budgets": {"think": 3}}, "Done."),
+        ({"llm": {"context_window_tokens": 4000}}, "Done."),
+        ({"llm": {"model": f"scripted:{tmp_path}/other.yaml"}}, "From another model."),
+    ]
+    for sections, said in cases:
+        run = Run([say()]).send(CHAT, context=settings(**sections))
 
-    assert run.result.output == "From another model."
+        assert (run.result.status, run.result.output) == ("completed", said)
 
 
 def test_without_a_model_the_task_says_what_to_set() -> None:
@@ -148,32 +133,16 @@ class Twin:
     type: ClassVar[str] = "reflected"
 
 
-@pytest.mark.parametrize("event", [Stray(), Twin()])
-def test_an_undeclared_event_is_an_error(event: Any) -> None:
-    """FA-06: at once, not a silent drop."""
-    with pytest.raises(UndeclaredEvent, match="is not declared"):
-        RunScope().emitter(Runtime())(event)
-
-
-def test_a_declared_event_is_sent() -> None:
-    """As what observers read."""
+def test_declared_events_are_sent_to_whoever_reads_them() -> None:
+    """FA-06: an undeclared one is an error at once; most runs are not watched."""
     sent: list[Any] = []
-    event: Event = Reflected(text="Oh.")
-    RunScope().emitter(Runtime(stream_writer=sent.append))(event)
+    for event in (Stray(), Twin()):
+        with pytest.raises(UndeclaredEvent, match="is not declared"):
+            RunScope().emitter(Runtime())(event)  # type: ignore[arg-type]  # that is what is tried
+    RunScope().emitter(Runtime(stream_writer=sent.append))(Reflected(text="Oh."))
+    RunScope(streams_events=False).emitter(Runtime(stream_writer=sent.append))(Reflected(text="!"))
 
     assert sent == [{"type": "reflected", "text": "Oh."}]
-
-
-class Unread(Reflected):
-    """An event that can not be read."""
-
-    def to_dict(self) -> dict[str, Any]:
-        raise AssertionError("read")
-
-
-def test_an_event_that_nobody_reads_is_not_written_out() -> None:
-    """Most runs are not watched."""
-    RunScope(streams_events=False).emitter(Runtime())(Reflected(text="Oh."))
 
 
 @pytest.mark.parametrize(

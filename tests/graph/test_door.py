@@ -16,7 +16,6 @@ from typing_extensions import override
 from daruma import submit
 from daruma.graph.build import build_graph
 from daruma.graph.follow import status_of
-from daruma.graph.models import ScriptedChatModel
 from daruma.graph.requests import RequestRefused, admit, request
 from daruma.graph.storage import open_postgres
 from daruma.state.errors import DarumaError
@@ -107,7 +106,10 @@ def test_messages_may_have_any_usual_form(messages: Any) -> None:
 
 
 def test_a_request_is_stored_clean() -> None:
-    """NUL and lone surrogates break databases and providers; ids are settled before storing."""
+    """NUL and lone surrogates break databases and providers; ids are settled before storing.
+
+    What the user said is not a tool's output: nothing of it is cut.
+    """
     own = HumanMessage("a\0b\ud800", id="own")
     parts = HumanMessage([{"type": "text", "text": "a\0b\ud800"}])
 
@@ -116,6 +118,7 @@ def test_a_request_is_stored_clean() -> None:
     assert (first.text, first.id) == ("a\N{REPLACEMENT CHARACTER}b?", "own")
     assert second.text == "a\N{REPLACEMENT CHARACTER}b?"
     assert own.text == "a\0b\ud800"
+    assert len(request({"messages": "x" * 100_000})["messages"][0].text) == 100_000
 
 
 def test_a_workspace_is_stored_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,14 +195,6 @@ def test_a_reply_that_does_not_fit_is_refused(reply: Any, said: str) -> None:
     assert run.nodes[-2:] == ["plan", "__interrupt__"]
 
 
-def test_an_answer_without_persistence_is_refused() -> None:
-    """There is no thread to answer on."""
-    graph = build_graph(ScriptedChatModel(script=[]), settings=settings())
-
-    with pytest.raises(RequestRefused, match="build the graph with persistence"):
-        graph.invoke(Command(resume={"x": 1}))
-
-
 def test_the_asynchronous_door_is_the_same() -> None:
     """MO-09: the same words."""
     run = waiting()
@@ -269,13 +264,6 @@ def test_a_question_that_was_answered_takes_no_other_answer() -> None:
 def test_a_command_can_only_answer(command: Command[Any]) -> None:
     """An update would slip past the door, and drop what is open."""
     refused(waiting(), command, "a command can only answer")
-
-
-def test_a_long_message_is_kept_whole() -> None:
-    """What the user said is not a tool's output: nothing of it is cut."""
-    (message,) = request({"messages": "x" * 100_000})["messages"]
-
-    assert len(message.text) == 100_000
 
 
 def test_a_workspace_that_holds_our_own_data_is_refused(

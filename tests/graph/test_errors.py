@@ -134,31 +134,22 @@ async def test_a_node_that_is_called_off_is_cancelled_as_any_coroutine() -> None
         await task
 
 
-def test_a_provider_is_told_by_its_own_exception() -> None:
-    """Ours stands for it only where there is none."""
+def test_a_failure_is_told_by_what_was_raised() -> None:
+    """EM-04: of equal failures by the first; by a provider's own exception, where there is one.
+
+    Of a long run the newest are kept.
+    """
     raised, own, ours = Failures(), ValueError("own"), ModelFailed("x", cause="ValueError")
     ours.__cause__ = own
-    raised.note(a_failure(message="x"), ours)
+    first = ValueError("first")
+    for message, error in (("x", ours), ("y", first), ("y", ValueError("second"))):
+        raised.note(a_failure(message=message), error)
 
     assert raised.exception_for(a_failure(message="x")) is own
+    assert raised.exception_for(a_failure(message="y")) is first
     assert isinstance(raised.exception_for(a_failure(message="other")), TaskFailed)
-
-
-def test_of_equal_failures_the_first_is_told() -> None:
-    """EM-04."""
-    raised, first = Failures(), ValueError("first")
-    raised.note(a_failure(), first)
-    raised.note(a_failure(), ValueError("second"))
-
-    assert raised.exception_for(a_failure()) is first
-
-
-def test_a_long_run_does_not_keep_all_that_was_ever_raised() -> None:
-    """The newest are kept."""
-    raised = Failures()
     for number in range(100):
         raised.note(a_failure(message=str(number)), ValueError(number))
-
     assert isinstance(raised.exception_for(a_failure(message="0")), TaskFailed)
     assert isinstance(raised.exception_for(a_failure(message="99")), ValueError)
 
@@ -341,46 +332,38 @@ def test_without_the_chain_a_bug_is_raised_as_it_is() -> None:
     assert graph.get_state(CONFIG).next == ("main",)
 
 
-@pytest.mark.parametrize("given", [NO_CHAIN, NO_EMERGENCY])
-def test_what_a_task_ends_with_by_rule_is_a_result(given: Settings) -> None:
-    """EM-05: a request that can not be carried out has raised nothing, and bricks no thread."""
-    run = Run([say("Hello.")], settings=given).ask(" ")
+REQUIRED = {"policy": {"shout": {"decision": "confirm", "required": True}}}
+LACKING = "the message is empty: say what is to be done"
+OUT_OF_STEPS = "Stopped: exceeded budgets.max_steps (1)."
 
-    assert run.result.status == "failed"
-    assert run.result.error_struct is None
-    assert run.result.error_message == "the message is empty: say what is to be done"
+
+@pytest.mark.parametrize(
+    ("given", "more", "script", "asked", "status", "message"),
+    [
+        (NO_CHAIN, {}, [say("Hello.")], " ", "failed", LACKING),
+        (NO_EMERGENCY, {}, [say("Hello.")], " ", "failed", LACKING),
+        (
+            *(NO_EMERGENCY, {"budgets": {"max_steps": 1}}, [calls("shout"), say()]),
+            *("Do it", "max_steps_exceeded", OUT_OF_STEPS),
+        ),
+        (NO_EMERGENCY, {}, [say(" "), say()], "Do it", "failed", None),
+        (NO_CHAIN, {"tools": REQUIRED}, [calls("shout"), say()], "Do it", "blocked", None),
+    ],
+    ids=["empty", "empty, no emergency", "out of steps", "says nothing", "denied"],
+)
+def test_what_a_task_ends_with_by_rule_is_a_result(
+    given: Settings, more: Any, script: Any, asked: str, status: str, message: str | None
+) -> None:
+    """EM-05, MO-08: it has raised nothing, so that its error has no structure; nor is it stuck."""
+    given = Settings.model_validate(given.model_dump() | more)
+    run = Run(script, settings=given, tools=[shout]).ask(asked)
+    if status == "blocked":
+        run.decide(call_main_0_0="deny")
+
+    assert (run.result.status, run.result.error_struct) == (status, None)
+    assert message in (None, run.result.error_message)
     assert "error_struct" not in run.result.to_dict()
-    assert run.ask("Hello").result.completed
-
-
-def test_a_loop_without_end_is_a_result_without_a_structured_error() -> None:
-    """EM-05: what ran out of steps raised nothing."""
-    given = Settings.model_validate(NO_EMERGENCY.model_dump() | {"budgets": {"max_steps": 1}})
-    run = Run([calls("shout")], settings=given, tools=[shout]).ask()
-
-    assert run.result.status == "max_steps_exceeded"
-    assert (run.result.error_struct, run.result.error_message) == (
-        None,
-        "Stopped: exceeded budgets.max_steps (1).",
-    )
-
-
-def test_without_emergency_an_answer_that_says_nothing_is_a_result() -> None:
-    """EM-05: it names what was wrong with it, but nothing was raised."""
-    run = Run([say(" ")], settings=NO_EMERGENCY).ask()
-
-    assert (run.result.status, run.result.error_struct) == ("failed", None)
-
-
-def test_a_denied_call_is_a_result() -> None:
-    """MO-08: blocked, under any settings, and it can be asked for again."""
-    policy = {"policy": {"shout": {"decision": "confirm", "required": True}}}
-    given = Settings.model_validate(NO_CHAIN.model_dump() | {"tools": policy})
-    run = Run([calls("shout"), say()], settings=given, tools=[shout]).ask()
-    run.decide(call_main_0_0="deny")
-
-    assert run.result.status == "blocked"
-    assert run.result.error_struct is None
+    assert asked == "Do it" or run.ask("Hello").result.completed
 
 
 def test_a_run_may_have_the_chain_of_its_own() -> None:

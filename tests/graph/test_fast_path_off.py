@@ -6,14 +6,11 @@ from tests.graph.test_in_another_graph import (  # noqa: F401 - its tests, once 
     test_time_travel,
     test_two_graphs_deep,
 )
-from tests.graph.test_machine_paths import (  # noqa: F401
-    path,
-    run,
-    test_the_nodes_are_passed_in_this_order,
-    workspace,
-)
+from tests.graph.test_machine_paths import test_a_path_is_walked_to_its_end, workspace  # noqa: F401
 
 from daruma.graph.fast_path import SWITCH, is_on
+
+pytestmark = pytest.mark.sampled(18)
 
 
 @pytest.fixture(autouse=True)

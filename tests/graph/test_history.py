@@ -69,35 +69,6 @@ def check(run: Run) -> None:
     assert [problem for request in run.model.requests for problem in illegal(request)] == []
 
 
-def test_a_blocked_thread_asks_for_the_same_approval_again(heard: list[str]) -> None:
-    """TL-15: a retry opens it again, and nothing runs unapproved."""
-    run = start(heard, [calls(call(id_="pay", text="1")), say()], REQUIRED)
-    first = run.question.value["approvals"]
-    run.decide(pay="deny")
-    assert status(run) == "blocked"
-
-    run.send(None)
-
-    assert run.question.value["approvals"] == first
-    assert heard == []
-    run.decide(pay="approve")
-    assert heard == ["1"]
-    assert run.result.status == "completed"
-    check(run)
-
-
-def test_a_blocked_thread_can_be_denied_again(heard: list[str]) -> None:
-    """TL-15: as often as one likes."""
-    run = start(heard, [calls(call(id_="pay", text="1")), say()], REQUIRED)
-    for _ in range(3):
-        run.decide(pay="deny")
-        assert status(run) == "blocked"
-        run.send(None)
-
-    assert run.question.value["approvals"][0]["approval_id"] == "pay"
-    assert heard == []
-
-
 def test_what_was_approved_beside_a_denied_call_runs_once(heard: list[str]) -> None:
     """TL-15: nothing is skipped over, and an approval that was given is not asked for again."""
     script = [calls(call(id_="one", text="1"), call(id_="two", text="2")), say()]
@@ -106,38 +77,6 @@ def test_what_was_approved_beside_a_denied_call_runs_once(heard: list[str]) -> N
     assert [a["approval_id"] for a in run.question.value["approvals"]] == ["two"]
     run.decide(two="approve")
     assert sorted(heard) == ["1", "2"]
-    check(run)
-
-
-def test_a_failed_model_call_is_made_again(heard: list[str]) -> None:
-    """TL-23: with the work before it kept."""
-    script = [calls(call(id_="one", text="1")), {"raise": "the provider is down"}]
-    run = start(heard, script)
-    assert status(run) == "failed"
-    repaired = ScriptedChatModel(script=[*script[:1], say("Now it works.")])
-    run.graph = build_graph(repaired, [_shout], settings(), checkpointer=run.graph.checkpointer)
-
-    reopened(run)
-
-    assert run.result.status == "completed"
-    assert run.result.output == "Now it works."
-    assert heard == ["1"]
-    check(run)
-
-
-def test_a_failed_call_runs_again_without_its_siblings(heard: list[str]) -> None:
-    """TL-23: a tool task."""
-    script = [calls(call(id_="one", text="1"), call(id_="two", text="fall")), say(), say("Again.")]
-    run = start(heard, script)
-
-    assert sorted(heard) == ["1", "fall"]  # side by side: either may be first
-
-    reopened(run, "two")
-
-    assert heard[2:] == ["fall"]
-    assert run.result.status == "completed"
-    results = {m.tool_call_id: m.status for m in run.messages if m.type == "tool"}
-    assert results == {"one": "success", "two": "success"}
     check(run)
 
 
@@ -204,6 +143,8 @@ def test_what_has_not_failed_is_not_reopened(heard: list[str]) -> None:
         run.graph.reopen(run.config, call="one")
     with pytest.raises(NothingToReopen, match="no call 'other'"):
         run.graph.reopen(run.config, call="other")
+    with pytest.raises(NothingToReopen, match="no such thread"):
+        run.graph.reopen({"configurable": {"thread_id": "another"}})
     assert run.snapshot == before
 
 
@@ -257,23 +198,6 @@ def test_a_call_of_an_earlier_task_is_not_reopened(heard: list[str]) -> None:
         run.graph.reopen(run.config, call="one")
 
     assert heard == ["fall"]
-
-
-def test_an_unknown_thread_is_not_reopened(heard: list[str]) -> None:
-    """One clear line here too."""
-    run = start(heard, [say()])
-
-    with pytest.raises(NothingToReopen, match="no such thread"):
-        run.graph.reopen({"configurable": {"thread_id": "another"}})
-
-
-def test_a_blocked_thread_is_reopened_by_the_config_of_its_end(heard: list[str]) -> None:
-    """TL-15: that one names a checkpoint, and the run goes on from another."""
-    run = start(heard, [calls(call(id_="pay", text="1")), say()], REQUIRED).decide(pay="deny")
-
-    run.graph.invoke(None, run.snapshot.config)
-
-    assert run.question.value["approvals"][0]["approval_id"] == "pay"
 
 
 def test_a_failed_call_of_a_run_that_was_stopped_runs_again(heard: list[str]) -> None:
@@ -375,45 +299,24 @@ def refusal(asked: StateSnapshot, to: str | None = None, *, travelled: bool = Fa
     return str(refused.value)
 
 
-def test_the_start_of_the_newest_task_is_meant(ws: Path) -> None:
-    """Where nothing is named: that of the task at hand, not the newest savepoint."""
-    first, second, phase = taken(ws), taken(ws), taken(ws)
-    asked = on(
-        ws,
-        a_savepoint("1", snapshot=first),
-        a_savepoint("2", snapshot=second),
-        a_savepoint("2/p1", snapshot=phase),
-        task="t/2",
-    )
+def test_which_state_is_meant(ws: Path) -> None:
+    """RO-07: where nothing is named, the start of the task at hand, not the newest savepoint.
 
-    place = place_of(asked, None)
+    At a checkpoint it is its newest savepoint; of one that was taken again, the last; an undo is
+    undone by the snapshot from before it, which no savepoint names.
+    """
+    first, second, phase, again = (taken(ws) for _ in range(4))
+    tasks = [a_savepoint("1", snapshot=first), a_savepoint("2", snapshot=second)]
+    asked = on(ws, *tasks, a_savepoint("2/p1", snapshot=phase), task="t/2")
+    twice = on(ws, a_savepoint("1", snapshot=first), a_savepoint("1", snapshot=again))
 
-    assert (place.snapshot, place.savepoint and place.savepoint.id) == (second, "2")
+    start = place_of(asked, None)
 
-
-def test_at_a_checkpoint_its_newest_savepoint_is_meant(ws: Path) -> None:
-    """RO-07: who travels back can bring the files along."""
-    task, phase = taken(ws), taken(ws)
-    asked = on(ws, a_savepoint("1", snapshot=task), a_savepoint("1/p1", snapshot=phase))
-
+    assert (start.snapshot, start.savepoint and start.savepoint.id) == (second, "2")
     assert place_of(asked, None, travelled=True).snapshot == phase
-
-
-def test_a_savepoint_that_was_taken_again_is_its_last(ws: Path) -> None:
-    """A task that was tried again began anew from there."""
-    asked = on(ws, a_savepoint("1", snapshot=taken(ws)), a_savepoint("1", snapshot=taken(ws)))
-
-    place = place_of(asked, "1")
-
-    assert place.snapshot == asked.values["savepoints"][1].snapshot
-    assert savepoints_of(asked) == (asked.values["savepoints"][1],)
-
-
-def test_a_snapshot_can_be_named_itself(ws: Path) -> None:
-    """An undo is undone by the one from before it, which no savepoint names."""
-    snapshot = taken(ws)
-
-    assert place_of(on(ws), snapshot) == Place("t", str(ws), snapshot)
+    assert place_of(twice, "1").snapshot == again
+    assert savepoints_of(twice) == (twice.values["savepoints"][1],)
+    assert place_of(on(ws), first) == Place("t", str(ws), first)
 
 
 REFUSED: dict[str, tuple[Callable[[Path], StateSnapshot], str | None, str]] = {

@@ -242,18 +242,6 @@ def test_a_failure_is_handed_over_whatever_it_leaves_the_machine_as(way: Any, ch
     assert learned.statuses == ["failed"]
 
 
-def test_a_keyboard_interrupt_breaks_a_task_off() -> None:
-    """EV-01: cancelled, and on record."""
-    learned = Learned(scripted(calls("shout"), say()), [shout])
-    parts: Any = learned.graph.stream(REACT, CONFIG, stream_mode="updates")
-    next(part for part in parts if "main" in part)
-
-    with pytest.raises(KeyboardInterrupt):
-        parts.throw(KeyboardInterrupt())
-
-    assert learned.statuses == ["cancelled"]
-
-
 @pytest.mark.parametrize("streams", [False, True])
 async def test_a_cancelled_caller_breaks_its_task_off(streams: bool) -> None:
     """EV-01: ``task.cancel()`` in the midst of a tool, both ways to await."""
@@ -283,42 +271,37 @@ async def test_a_cancelled_caller_breaks_its_task_off(streams: bool) -> None:
     assert learned.statuses == ["cancelled"]
 
 
-def test_a_stream_that_is_closed_early_breaks_its_task_off() -> None:
-    """EV-01: nobody reads on, so nothing is done any more."""
-    learned = Learned(scripted(calls("shout"), say()), [shout])
+@pytest.mark.parametrize(
+    ("until", "status"),
+    [("main", ["cancelled"]), ("finish", ["completed"]), ("__interrupt__", [])],
+)
+@pytest.mark.parametrize("way", ["closed", "interrupted", "awaited"])
+async def test_a_stream_that_is_left_early(until: str, status: list[str], way: str) -> None:
+    """EV-01, MO-09: nobody reads on, so nothing is done any more; what had ended, had ended.
 
-    with_main: Any = learned.graph.stream(REACT, CONFIG, stream_mode="updates")
-    for part in with_main:
-        if "main" in part:
-            break
-    with_main.close()
-
-    assert learned.statuses == ["cancelled"]
-
-
-async def test_an_awaited_stream_that_is_closed_early_breaks_its_task_off() -> None:
-    """MO-09: as the other does."""
-    learned = Learned(scripted(calls("shout"), say()), [shout])
-
-    parts: Any = learned.graph.astream(REACT, CONFIG, stream_mode="updates")
-    async for part in parts:
-        if "main" in part:
-            break
-    await parts.aclose()
+    A task that waits for its answer is no more over than for who reads on.
+    """
+    plan = {"plan": [phases("one")] * 2, "main": [say()]}
+    script = plan if until == "__interrupt__" else {"main": [calls("shout"), say()]}
+    learned = Learned(ScriptedChatModel(script=script), [shout])
+    given: Any = PLANNED if until == "__interrupt__" else REACT
+    if way == "awaited":
+        parts: Any = learned.graph.astream(given, CONFIG, stream_mode="updates")
+        async for part in parts:
+            if until in part:
+                break
+        await parts.aclose()
+    else:
+        parts = learned.graph.stream(given, CONFIG, stream_mode="updates")
+        next(part for part in parts if until in part)
+        if way == "closed":
+            parts.close()
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                parts.throw(KeyboardInterrupt())
 
     assert await learned.graph.evolution.adrain()
-    assert learned.statuses == ["cancelled"]
-
-
-def test_who_reads_no_further_than_the_result_has_not_broken_anything_off() -> None:
-    """The task had ended by then."""
-    learned = Learned()
-
-    parts: Any = learned.graph.stream(REACT, CONFIG, stream_mode="updates")
-    next(part for part in parts if "finish" in part)
-    parts.close()
-
-    assert learned.statuses == ["completed"]
+    assert learned.statuses == status
 
 
 def test_what_waits_for_a_person_is_handed_over_once_it_has_ended() -> None:
@@ -332,23 +315,6 @@ def test_what_waits_for_a_person_is_handed_over_once_it_has_ended() -> None:
     learned.graph.invoke(answer, CONFIG)
 
     assert (before, learned.statuses) == ([], ["completed"])
-
-
-async def test_who_reads_no_further_than_a_question_has_not_broken_anything_off() -> None:
-    """The task waits for its answer: it is no more over than for who reads on."""
-    learned = Learned(ScriptedChatModel(script={"plan": [phases("one")] * 2, "main": [say()]}))
-
-    parts: Any = learned.graph.stream(PLANNED, CONFIG, stream_mode="updates")
-    next(part for part in parts if "__interrupt__" in part)
-    parts.close()
-    other: Any = {"configurable": {"thread_id": "other"}}
-    aparts: Any = learned.graph.astream(PLANNED, other, stream_mode="updates")
-    async for part in aparts:
-        if "__interrupt__" in part:
-            break
-    await aparts.aclose()
-
-    assert learned.statuses == []
 
 
 def test_what_was_stopped_on_purpose_is_not_handed_over() -> None:
@@ -504,45 +470,22 @@ async def test_what_is_read_from_is_closed_with_its_reader() -> None:
     assert happened == ["closed", "cancelled"]
 
 
-def test_the_result_of_another_task_is_no_end_of_this_one(completed: Any) -> None:
-    """What waits goes on waiting."""
-    handed = Handed()
+def test_a_run_is_handed_over_once_and_only_with_an_end_of_its_own() -> None:
+    """However often its end is looked at; a rollback that is held goes on from finish."""
+    completed: Any = Learned().graph.invoke(REACT, CONFIG)["result"]
+    twice, another, held, not_begun = (Handed() for _ in range(4))
 
-    handed.ended(a_state(), replace(completed, task_id="another/1"))
-    handed.end(None)
+    twice.end(ValueError())
+    twice.end(ValueError())
+    another.ended(a_state(), replace(completed, task_id="another/1"))
+    another.end(None)
+    held.ended(a_state(), completed)
+    held.entered("hold", a_state(), a_context())
+    held.end(None)
+    not_begun.entered("intake", a_state(), a_context())
+    not_begun.end(ValueError())
 
-    assert handed.kept == []
-
-
-def test_a_run_is_handed_over_once() -> None:
-    """However often its end is looked at."""
-    handed = Handed()
-
-    handed.end(ValueError())
-    handed.end(ValueError())
-
-    assert len(handed.kept) == 1
-
-
-def test_a_node_after_the_result_takes_the_result_back(completed: Any) -> None:
-    """A rollback that is held goes on from finish: the task has not ended."""
-    handed = Handed()
-    handed.ended(a_state(), completed)
-
-    handed.entered("hold", a_state(), a_context())
-    handed.end(None)
-
-    assert handed.kept == []
-
-
-def test_a_run_without_any_node_has_nothing_to_hand_over() -> None:
-    """Nor one whose task has not begun."""
-    handed = Handed()
-
-    handed.entered("intake", a_state(), a_context())
-    handed.end(ValueError())
-
-    assert handed.kept == []
+    assert [len(each.kept) for each in (twice, another, held, not_begun)] == [1, 0, 0, 0]
 
 
 def test_one_of_several_that_were_sent_out_is_not_the_task() -> None:
@@ -554,12 +497,6 @@ def test_one_of_several_that_were_sent_out_is_not_the_task() -> None:
 
     (ended,) = handed.kept
     assert (ended.state.task, ended.status) == (a_task(), "cancelled")
-
-
-@pytest.fixture
-def completed() -> Any:
-    """The result of a task that went well."""
-    return Learned().graph.invoke(REACT, CONFIG)["result"]
 
 
 async def test_a_result_that_could_not_be_built_is_an_end_too() -> None:

@@ -344,15 +344,6 @@ class Tasks:
         out = self.graph.invoke(*self._next())
         return self._told(out["result"])
 
-    async def acarry_out(self) -> str:
-        """By astream: the same, of what was streamed."""
-        given, config = self._next()
-        streamed = [e async for e in self.graph.astream(given, config, stream_mode="custom")]
-        chosen = [event["by"] for event in streamed if event["type"] == "recovery_action"]
-        told = self._told((await self.graph.aget_state(config)).values["result"])
-        assert told.split()[0] == chosen[0]
-        return told
-
     def _next(self) -> tuple[Any, Any]:
         self.count += 1
         request = {"messages": [("user", "Say something")], "mode": "react"}
@@ -384,16 +375,6 @@ def test_what_worked_three_times_is_done_without_asking_until_it_fails() -> None
     assert (asked, tasks.model.asked) == (3, 4)
 
 
-async def test_a_stream_goes_the_same_way() -> None:
-    """MO-09: and says who chose."""
-    tasks = Tasks(ON, checkpointer=memory(), store=InMemoryStore())
-    told = [await tasks.acarry_out() for _ in range(4)]
-    tasks.model.cured = False
-    told += [await tasks.acarry_out() for _ in range(2)]
-
-    assert told == WAY
-
-
 def test_postgres_remembers_it(postgres_url: str) -> None:
     """Another process knows what the first has learned."""
     with open_postgres(postgres_url) as pg:
@@ -406,14 +387,6 @@ def test_postgres_remembers_it(postgres_url: str) -> None:
 
     assert told == WAY[:4]
     assert later.model.asked == 0
-
-
-@pytest.mark.parametrize("evolution", [ON | {"observe_only": True}, ON | {"enabled": False}])
-def test_nothing_is_done_unasked_where_nothing_is_fed_back(evolution: dict[str, Any]) -> None:
-    """EV-03: to look on is the default."""
-    tasks = Tasks(evolution, checkpointer=memory(), store=InMemoryStore())
-
-    assert [tasks.carry_out() for _ in range(5)] == ["model completed"] * 5
 
 
 def test_another_projects_tasks_learn_nothing_from_it() -> None:

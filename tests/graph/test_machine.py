@@ -34,31 +34,9 @@ from daruma.state.settings import Settings
 from daruma.state.spending import AGAIN, spent_by_task
 
 NAMES = {
-    "intake",
-    "plan",
-    "look",
-    "spec_review",
-    "begin",
-    "member",
-    "merge",
-    "delegate",
-    "main",
-    "compress",
-    "repair",
-    "clarify",
-    "gate",
-    "tool",
-    "verify",
-    "reflect",
-    "recovery",
-    "consult",
-    "pause",
-    "rollback",
-    "settle",
-    "structure",
-    "emergency",
-    "finish",
-    "hold",
+    *("intake", "plan", "look", "spec_review", "begin", "member", "merge", "delegate", "main"),
+    *("compress", "repair", "clarify", "gate", "tool", "verify", "reflect", "recovery", "consult"),
+    *("pause", "rollback", "settle", "structure", "emergency", "finish", "hold"),
 }
 EDGES = {name: {node_of(target) for target in edges.values()} for name, (_, edges) in TABLE.items()}
 
@@ -78,55 +56,35 @@ def test_the_nodes_have_their_names() -> None:
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_a_routers_outcomes_are_those_of_the_table(name: str) -> None:
-    """A stray label would be an error at run time, an unused one a dead edge."""
-    router, edges = TABLE[name]
+def test_a_node_and_its_router_are_those_of_the_table(name: str) -> None:
+    """One file per node, with one function of that name.
+
+    A router's stray label would be an error at run time, an unused one a dead edge.
+    """
+    function, (router, edges) = node(name), TABLE[name]
     outcomes = get_args(get_type_hints(router)["return"])
 
+    assert (function.__module__, function.__name__) == (f"daruma.nodes.{name}", name)
     assert set(outcomes) == set(edges)
     assert len(outcomes) == len(set(outcomes))
     assert router.__name__ == f"after_{name}"
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_every_target_is_there(name: str) -> None:
-    """LangGraph ends silently at a target that it does not know."""
-    assert EDGES[name] <= {*TABLE, END}
+def test_every_node_is_reached_and_can_end() -> None:
+    """By the table alone, and each node's bug on bugs alone; only finish leads out of it.
 
-
-@pytest.mark.parametrize("name", TABLE)
-def test_every_node_is_reached_and_can_end(name: str) -> None:
-    """By the table alone, without bugs."""
-    assert name in reached(ENTRY, EDGES)
-    assert END in reached(name, EDGES)
-
-
-def test_only_the_end_ends() -> None:
-    """Every task gets its result: nothing else leads out of the machine."""
-    assert {name for name, targets in EDGES.items() if END in targets} == {"finish"}
-
-
-def test_every_bug_has_a_way_to_the_end() -> None:
-    """Each node's bug leads to a node that is there, and on bugs alone the machine ends too."""
+    LangGraph ends silently at a target that it does not know. A tool's bug leads where its siblings
+    go: else both ways would be gone at the same time.
+    """
     bugs = {name: {target} for name, target in ON_BUG.items()}
 
-    assert set(ON_BUG) == set(TABLE)
-    assert set(ON_BUG.values()) <= {*TABLE, END}
-    assert all(END in reached(name, bugs) for name in TABLE)
-
-
-def test_a_tools_bug_leads_where_its_siblings_go() -> None:
-    """Else both ways would be gone at the same time."""
+    for ways in (EDGES, bugs):
+        assert set(ways) == set(TABLE)
+        assert set().union(*ways.values()) <= {*TABLE, END}
+        assert [name for name in TABLE if END not in reached(name, ways)] == []
+    assert reached(ENTRY, EDGES) == {*TABLE, END}
+    assert {name for name, targets in EDGES.items() if END in targets} == {"finish"}
     assert {ON_BUG["tool"]} == EDGES["tool"]
-
-
-@pytest.mark.parametrize("name", TABLE)
-def test_every_node_is_the_function_of_its_name(name: str) -> None:
-    """One file per node, with one function of that name."""
-    function = node(name)
-
-    assert function.__module__ == f"daruma.nodes.{name}"
-    assert function.__name__ == name
 
 
 def test_a_tool_is_sent_only_what_may_run() -> None:
@@ -230,12 +188,17 @@ def ended(run: Run) -> tuple[str, str | None]:
     ("budgets", "llm"), [({"tokens": 150}, {}), ({"usd": 0.15}, PRICES), ({"usd": 0.2}, PRICES)]
 )
 def test_a_spent_budget_is_asked_about(budgets: dict[str, Any], llm: Any) -> None:
-    """BU-04: before the call that would go beyond it; what is granted is on record."""
+    """BU-04: before the call that would go beyond it; what is granted is on record.
+
+    It has the form of inboxes, and says when it was asked: a yes sent before is none to this one.
+    """
     asking = run({"main": WORK}, llm=llm, **budgets)
     measure = next(iter(budgets))
     assert asking.nodes[-2:] == ["main", "__interrupt__"]
     assert asking.question.value["options"] == [AGAIN, "stop"]
     assert asking.question.value["deadline"] is None
+    assert asking.question.value["asked_at"] > 0
+    assert asking.question.value["action_requests"][0]["args"] == {"answer": AGAIN}
 
     asking.reply({"answer": AGAIN})
 
@@ -247,25 +210,18 @@ def test_a_spent_budget_is_asked_about(budgets: dict[str, Any], llm: Any) -> Non
 
 
 def test_an_amount_in_words_is_granted_exactly() -> None:
-    """And it is asked again once that is spent too, under another id."""
+    """And it is asked again once that is spent too, under another id; nothing by a guess."""
     asking = run({"main": WORK}, tokens=100)
-    first = asking.question.value["id"]
+    first = asking.question.value
+    for answer in ("usd 5", "tokens 0", "tokens lots", "yes"):
+        with pytest.raises(ReplyRefused, match="tokens NUMBER"):
+            asking.reply({"answer": answer})
+        assert asking.question.value == first
 
     asking.reply({"answer": "tokens 50"})
 
-    assert asking.question.value["id"] != first
+    assert asking.question.value["id"] != first["id"]
     assert "150 tokens" in asking.question.value["question"]
-
-
-@pytest.mark.parametrize("answer", ["usd 5", "tokens 0", "tokens lots", "yes"])
-def test_an_answer_that_is_no_amount_leaves_it_open(answer: str) -> None:
-    """Nothing is granted by a guess."""
-    asking = run({"main": WORK}, tokens=100)
-
-    with pytest.raises(ReplyRefused, match="tokens NUMBER"):
-        asking.reply({"answer": answer})
-
-    assert asking.question.value["type"] == "question"
 
 
 @pytest.mark.parametrize("when_spent", ["ask", "stop"])
@@ -441,14 +397,6 @@ def test_a_grant_survives_the_process_that_took_it(graphs: Any) -> None:
 
     assert out["result"].status == "completed"
     assert sum(step.kind == "pause" for step in third.get_state(config).values["steps"]) == 1
-
-
-def test_it_is_asked_as_all_questions_are() -> None:
-    """With the form of inboxes, and when it was asked: a yes sent before is none to this one."""
-    value = run({"main": WORK}, tokens=100).question.value
-
-    assert value["asked_at"] > 0
-    assert value["action_requests"][0]["args"] == {"answer": AGAIN}
 
 
 # --- A call in doubt whose tool had asked in its own words is never told as failed (DU-06).

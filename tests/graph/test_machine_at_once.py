@@ -21,7 +21,6 @@ from langchain_core.tools import StructuredTool, tool
 from langgraph.types import Command
 from pydantic import PrivateAttr
 from tests.parts import memory
-from tests.parts import settings as settings_machine_approvals
 from tests.parts import settings as settings_of
 from tests.scripted_runs import Run, call, calls, illegal, say, shout, unclosed
 from typing_extensions import override
@@ -195,38 +194,24 @@ def test_blocking_tools_hold_up_no_other_synchronous_run(
 
 
 @pytest.mark.long
-async def test_many_threads_at_once_all_come_to_their_end(postgres_url: str) -> None:
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+async def test_many_threads_at_once_all_come_to_their_end(way: str, postgres_url: str) -> None:
     """They are many more than there are connections: each waits its turn, none gives up."""
     turn = calls(*(call("shout", text=f"hello {each}") for each in range(2)))
+
+    async def run(pg: Any, n: int) -> Any:
+        model = ScriptedChatModel(script={"main": [turn, say()]})
+        machine: Any = build_graph(model, [shout], SETTINGS, persistence=pg)
+        if way == "ainvoke":
+            return await machine.ainvoke(GIVEN, thread(f"t{n}"))
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(own, machine.invoke, GIVEN, thread(f"t{n}"))
+
     async with aopen_postgres(postgres_url) as pg:
-        machines: list[Any] = [
-            build_graph(
-                ScriptedChatModel(script={"main": [turn, say()]}), [shout], SETTINGS, persistence=pg
-            )
-            for _ in range(40)
-        ]
-        ended = await asyncio.gather(
-            *(each.ainvoke(GIVEN, thread(f"t{n}")) for n, each in enumerate(machines))
-        )
+        with ThreadPoolExecutor(25) as own:
+            ended = await asyncio.gather(*(run(pg, n) for n in range(40)))
 
-    assert [out["result"].status for out in ended] == ["completed"] * len(machines)
-
-
-@pytest.mark.long
-def test_many_synchronous_runs_at_once_all_come_to_their_end(postgres_url: str) -> None:
-    """Each on a thread of its caller's."""
-    turn = calls(call("shout"))
-    with open_postgres(postgres_url) as pg, ThreadPoolExecutor(25) as own:
-
-        def status(n: int) -> str:
-            model = ScriptedChatModel(script={"main": [turn, say()]})
-            machine: Any = build_graph(model, [shout], SETTINGS, persistence=pg)
-            out = machine.invoke(GIVEN, thread(f"t{n}"))
-            return str(out["result"].status)
-
-        ended = list(own.map(status, range(25)))
-
-    assert ended == ["completed"] * 25
+    assert [out["result"].status for out in ended] == ["completed"] * 40
 
 
 HANGING = """
@@ -443,10 +428,9 @@ def test_every_call_has_one_result_and_every_request_is_legal(
 ASKED = [calls(call(id_="one", text="1"), call(id_="two", text="2")), say()]
 
 
-@pytest.fixture
-def heard() -> list[str]:
-    """What the tool was really called with."""
-    return []
+REQUIRED = {"decision": "confirm", "required": True}
+RAN = "__interrupt__ gate tool main"
+BLOCKED = "gate settle emergency finish"
 
 
 def start(heard: list[str], rule: Any = "confirm", script: Any = None) -> Run:
@@ -455,12 +439,8 @@ def start(heard: list[str], rule: Any = "confirm", script: Any = None) -> Run:
         heard.append(text)
         return text.upper()
 
-    given = settings_machine_approvals(tools={"policy": {"shout": rule}})
+    given = settings_of(tools={"policy": {"shout": rule}})
     return Run(script or ASKED, settings=given, tools=[shout]).ask()
-
-
-def results(run: Run) -> list[tuple[str, str]]:
-    return [(m.tool_call_id, m.status) for m in run.messages if m.type == "tool"]
 
 
 def check(run: Run) -> None:
@@ -470,105 +450,51 @@ def check(run: Run) -> None:
     assert unclosed(run.events) == []
 
 
-def test_nothing_runs_before_it_is_approved(heard: list[str]) -> None:
-    """TL-12: whatever else its answer calls."""
-    run = start(heard)
+@pytest.mark.parametrize(
+    ("rule", "replies", "heard", "nodes", "status"),
+    [
+        ("confirm", ["approve approve"], "12", f"{RAN.replace('tool', 'tool tool')} finish", None),
+        ("confirm", ["- approve", "approve -"], "21", f"{RAN} {RAN} finish", None),
+        ("confirm", ["deny approve"], "2", f"{RAN} finish", None),
+        ("confirm", ["deny deny"], "", "__interrupt__ gate main finish", None),
+        (REQUIRED, ["deny -"], "", f"__interrupt__ {BLOCKED}", "blocked"),
+        (REQUIRED, ["approve deny"], "", f"__interrupt__ {BLOCKED}", "blocked"),
+        (REQUIRED, ["approve -", "- deny"], "1", f"{RAN} __interrupt__ {BLOCKED}", "blocked"),
+        (REQUIRED | {"deny_effect": "continue"}, ["deny approve"], "2", f"{RAN} finish", None),
+    ],
+)
+def test_what_was_decided_is_what_happens(
+    rule: Any, replies: list[str], heard: str, nodes: str, status: str | None
+) -> None:
+    """TL-02, TL-12 to TL-15: at once or one by one; nothing runs before its yes, or behind a no.
 
-    assert run.nodes == ["intake", "main", "__interrupt__"]
-    assert heard == []
-    assert run.state.result is None
-
-
-def test_all_may_be_approved_at_once(heard: list[str]) -> None:
-    """TL-14: in any order."""
-    run = start(heard).decide(two="approve", one="approve")
-
-    assert run.nodes[3:] == ["gate", "tool", "tool", "main", "finish"]
-    assert sorted(heard) == ["1", "2"]
-    assert run.result.status == "completed"
-    check(run)
-
-
-def test_approvals_may_come_one_by_one(heard: list[str]) -> None:
-    """TL-02, TL-14: out of order; what is left is asked again once the other has run."""
-    run = start(heard)
+    Of one reply nothing runs once a required approval is denied; what ran before it has run.
+    """
+    said: list[str] = []
+    run = start(said, rule)
     first = run.question.value["approvals"]
-    run.decide(two="approve")
-    left = run.question.value["approvals"]
-    run.decide(one="approve")
+    assert (said, run.nodes[:2], run.state.result) == ([], ["intake", "main"], None)
+    for reply in replies:
+        words = zip(("one", "two"), reply.split(), strict=True)
+        decided = {id_: word for id_, word in words if word != "-"}
+        open_now = [each for each in first if each["approval_id"] in decided or reply == replies[0]]
+        assert run.question.value["approvals"] == open_now
+        run.decide(**decided)
 
-    assert left == first[:1]
-    assert run.nodes[2:] == [
-        *("__interrupt__", "gate", "tool", "main"),
-        *("__interrupt__", "gate", "tool", "main", "finish"),
-    ]
-    assert sorted(heard) == ["1", "2"]
+    assert "".join(sorted(said) if len(replies) == 1 else said) == heard
+    assert " ".join(run.nodes[2:]) == nodes
+    assert run.result.status == (status or "completed")
+    error = run.result.error_struct
+    assert (error.error_code if error else None) == ("approval_denied" if status else None)
+    results = {m.tool_call_id: m.status for m in run.messages if m.type == "tool"}
+    texts = {"one": "1", "two": "2"}
+    assert results == {id_: "success" if text in heard else "error" for id_, text in texts.items()}
     check(run)
 
 
-def test_an_optional_denial_goes_on(heard: list[str]) -> None:
-    """TL-15: the model is told, and answers."""
-    run = start(heard).decide(one="deny", two="approve")
-
-    assert heard == ["2"]
-    assert sorted(results(run)) == [("one", "error"), ("two", "success")]
-    assert run.result.status == "completed"
-    check(run)
-
-
-def test_all_denied_is_told_without_a_tool(heard: list[str]) -> None:
-    """TL-15: the tool node is not entered."""
-    run = start(heard).decide(one="deny", two="deny")
-
-    assert run.nodes[3:] == ["gate", "main", "finish"]
-    assert heard == []
-    check(run)
-
-
-def test_a_required_denial_blocks(heard: list[str]) -> None:
-    """TL-15: nothing is run after it, and every call has its result."""
-    run = start(heard, {"decision": "confirm", "required": True}).decide(one="deny")
-
-    assert run.nodes[3:] == ["gate", "settle", "emergency", "finish"]
-    assert heard == []
-    assert run.result.status == "blocked"
-    assert run.result.error_struct is not None
-    assert run.result.error_struct.error_code == "approval_denied"
-    assert sorted(results(run)) == [("one", "error"), ("two", "error")]
-    check(run)
-
-
-def test_a_required_denial_may_go_on(heard: list[str]) -> None:
-    """TL-13: ``deny_effect: continue``."""
-    rule = {"decision": "confirm", "required": True, "deny_effect": "continue"}
-    run = start(heard, rule).decide(one="deny", two="approve")
-
-    assert run.result.status == "completed"
-    check(run)
-
-
-def test_a_denial_blocks_what_was_approved_with_it(heard: list[str]) -> None:
-    """TL-15: of one reply nothing runs once a required approval is denied."""
-    run = start(heard, {"decision": "confirm", "required": True})
-    run.decide(one="approve", two="deny")
-
-    assert heard == []
-    assert run.result.status == "blocked"
-    check(run)
-
-
-def test_a_later_denial_comes_too_late_for_what_has_run(heard: list[str]) -> None:
-    """TL-02, TL-15: what was approved did not wait; the task is blocked all the same."""
-    run = start(heard, {"decision": "confirm", "required": True})
-    run.decide(one="approve").decide(two="deny")
-
-    assert heard == ["1"]
-    assert run.result.status == "blocked"
-    check(run)
-
-
-def test_an_edited_call_runs_as_edited(heard: list[str]) -> None:
+def test_an_edited_call_runs_as_edited() -> None:
     """TL-14: and never as it was."""
+    heard: list[str] = []
     run = start(heard, script=[calls(call(id_="one", text="loud")), say()])
     (approval,) = run.question.value["approvals"]
     decision = {"approval_id": "one", "digest": approval["digest"], "decision": "edit"}
@@ -581,10 +507,9 @@ def test_an_edited_call_runs_as_edited(heard: list[str]) -> None:
 @pytest.mark.parametrize(
     "change", [{"digest": "x"}, {"approval_id": "other"}, {"args": {"text": "never shown"}}]
 )
-def test_an_answer_to_something_else_changes_nothing(
-    heard: list[str], change: dict[str, Any]
-) -> None:
+def test_an_answer_to_something_else_changes_nothing(change: dict[str, Any]) -> None:
     """TL-13: a wrong id or digest, or other arguments than shown; the approval stays open."""
+    heard: list[str] = []
     run = start(heard)
     before = run.snapshot
     (approval, _) = run.question.value["approvals"]
@@ -596,8 +521,9 @@ def test_an_answer_to_something_else_changes_nothing(
     assert heard == []
 
 
-def test_equal_ids_in_a_later_answer_are_asked_anew(heard: list[str]) -> None:
+def test_equal_ids_in_a_later_answer_are_asked_anew() -> None:
     """Servers repeat ids of calls: an old approval does not speak for a new call."""
+    heard: list[str] = []
     again = [calls(call(id_="one", text=text)) for text in ("first", "second")]
     run = start(heard, script=[*again, say()]).decide(one="approve")
 

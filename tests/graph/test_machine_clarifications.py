@@ -86,13 +86,20 @@ def test_the_answer_completes_the_call() -> None:
     assert unclosed(run.events) == []
 
 
-def test_in_a_plan_too_a_model_that_forgets_is_helped() -> None:
-    """The reply is plainly the missing field, and nobody is asked for it again."""
+@pytest.mark.parametrize("planned", [False, True])
+def test_a_model_that_forgets_everything_is_helped(planned: bool) -> None:
+    """The message is plainly the missing field: the call needs no argument at all.
+
+    In a plan, too: nobody is asked for it again.
+    """
     empty = {"name": "create_reminder", "args": {}}
     review = {"spec_review": {"enabled": False}}
     run = Thread(calls(MILK), calls(empty), say(), plan=[phases({"id": "a"})], settings=review)
 
-    run.ask("@plan remind me of the milk").reply({"answer": "2031-05-05"})
+    if planned:
+        run.ask("@plan remind me of the milk").reply({"answer": "2031-05-05"})
+    else:
+        run.ask().ask("2031-05-05")
 
     assert run.result.status == "completed"
     assert run.kept == [{"title": "Milk", "reminder_date": "2031-05-05"}]
@@ -112,46 +119,34 @@ def test_the_model_is_told_what_was_asked_once() -> None:
     assert not any("was asked:" in m.text for m in after if isinstance(m, HumanMessage))
 
 
-def test_a_model_that_forgets_everything_is_helped() -> None:
-    """The message is plainly the missing field: the call needs no argument at all."""
-    empty = {"name": "create_reminder", "args": {}}
-    run = Thread(calls(MILK), calls(empty), say()).ask().ask("2031-05-05")
-
-    assert run.kept == [{"title": "Milk", "reminder_date": "2031-05-05"}]
-
-
 @pytest.mark.parametrize(
-    "message", ["What is the capital of Peru?", "never mind", "@chat hello", "vergiss es"]
+    ("message", "mode"),
+    [
+        ("What is the capital of Peru?", None),
+        ("never mind", None),
+        ("@chat hello", None),
+        ("vergiss es", None),
+        ("@plan remind me tomorrow", None),
+        ("tomorrow", "direct_chat"),
+    ],
 )
-def test_another_request_is_handled_as_new(message: str) -> None:
-    """CO-02: the clarification is stale, and the model hears nothing of it."""
-    run = Thread(calls(MILK), say("Lima.")).ask().ask(message)
+def test_another_request_is_handled_as_new(message: str, mode: str | None) -> None:
+    """CO-02: the clarification is stale, and the model hears nothing of it.
+
+    A plan goes on with no question; the mode that an application asks for is part of what it asks.
+    """
+    off, plan = {"spec_review": {"enabled": False}}, [phases({"id": "a"})]
+    run = Thread(calls(MILK), say("Lima."), plan=plan, settings=off).ask()
+    run.ask(message, **({"mode": mode} if mode else {}))
 
     assert run.result.status == "completed"
+    assert "Lima." in run.result.output
     assert run.state.continuity == Continuity(status="stale")
     assert run.state.clarification is not None
     assert run.state.clarification.status == "stale"
     assert "was asked: " not in run.model.requests[-1][-1].text
     assert run.happened("clarification_resolved")[0]["how"] == "stale"
     assert unclosed(run.events) == []
-
-
-def test_a_new_request_may_come_in_another_mode() -> None:
-    """A plan is nothing that goes on with a question."""
-    plan = [phases({"id": "a"})]
-    run = Thread(calls(MILK), say("Done."), plan=plan, settings={"spec_review": {"enabled": False}})
-    run.ask().ask("@plan remind me tomorrow")
-
-    assert run.result.status == "completed"
-    assert run.state.continuity == Continuity(status="stale")
-
-
-def test_an_answer_in_another_mode_is_none() -> None:
-    """The mode that an application asks for is part of what is asked for."""
-    run = Thread(calls(MILK), say("Tomorrow is Monday.")).ask().ask("tomorrow", mode="direct_chat")
-
-    assert (run.result.status, run.result.output) == ("completed", "Tomorrow is Monday.")
-    assert run.state.continuity == Continuity(status="stale")
 
 
 def test_a_call_that_had_to_be_repaired_goes_on_too() -> None:

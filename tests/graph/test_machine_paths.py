@@ -1,6 +1,5 @@
 """Scripted runs of the whole machine: which nodes they pass, and how they end."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -444,62 +443,35 @@ PATHS = {
 }
 
 
-@pytest.fixture(scope="module", params=PATHS, ids=str)
-def path(request: pytest.FixtureRequest) -> Scenario:
-    return PATHS[request.param]
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty workspace, and a data folder beside it."""
+    monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
 
 
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory, path: Scenario) -> Iterator[Path]:  # noqa: ARG001  # one each
-    """An empty workspace for each path, and a data folder beside it."""
-    folder = tmp_path_factory.mktemp("run")
-    (folder / "work").mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DARUMA_DATA_DIR", str(folder / "data"))
-        yield folder / "work"
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
+def test_a_path_is_walked_to_its_end(path: Scenario, workspace: Path) -> None:
+    """MO-07, MO-08: its nodes, as ``stream_mode="updates"`` shows them, and its result.
 
-
-@pytest.fixture(scope="module")
-def run(path: Scenario, workspace: Path) -> Run:
-    """The path, walked to its end."""
-    started = Run(path.script, settings=settings(**path.settings), tools=[shout, fall])
-    started.ask(**{"workspace": str(workspace)} | path.ask)
+    What has to hold of every run: each request is legal, and each call has its one result (TL-03,
+    TL-20); what is opened is closed (PL-04); no message takes the place of another.
+    """
+    run = Run(path.script, settings=settings(**path.settings), tools=[shout, fall])
+    run.ask(**{"workspace": str(workspace)} | path.ask)
     for reply in path.replies:
-        started.approve() if reply == "approve" else started.reply(reply)
-    return started
+        run.approve() if reply == "approve" else run.reply(reply)
 
-
-@pytest.mark.sampled(18)
-def test_the_nodes_are_passed_in_this_order(run: Run, path: Scenario) -> None:
-    """As ``stream_mode="updates"`` shows them."""
     assert " ".join(run.nodes).replace("__interrupt__", "|") == path.nodes
-
-
-@pytest.mark.sampled(25)
-def test_the_task_ends_with_this_result(run: Run, path: Scenario) -> None:
-    """MO-07 and MO-08: an error stands in the result of every task that failed, and only there."""
     assert run.result.status == path.status
     assert path.output in run.result.output
     assert (run.result.error_struct is None) == (path.status == "completed")
     assert run.messages[-1].text == run.result.output
-
-
-@pytest.mark.sampled(25)
-def test_every_call_has_one_result_and_every_request_is_legal(run: Run) -> None:
-    """TL-03 and TL-20: what OpenAI's API would refuse bricks a thread."""
     assert illegal(run.messages) == []
-    assert [problem for request in run.model.requests for problem in illegal(request)] == []
-
-
-def test_what_is_opened_is_closed(run: Run) -> None:
-    """PL-04: for whoever watches, nothing runs for ever."""
+    assert [each for request in run.model.requests for each in illegal(request)] == []
     assert unclosed(run.events) == []
-
-
-def test_ids_of_messages_are_their_own(run: Run) -> None:
-    """A message under the id of another one would take its place."""
     ids = [message.id for message in run.messages]
-
     assert None not in ids
     assert len(ids) == len(set(ids))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.parts import settings
-from tests.scripted_runs import Run, call, calls, phases, say
+from tests.scripted_runs import Run, call, calls, say
 
 from daruma.graph.command_line._asking import yes_to
 
@@ -67,25 +67,3 @@ def test_checks_of_what_was_changed_meanwhile_are_not_run(tmp_path: Path) -> Non
     assert not (tmp_path / "checked.txt").exists()
     assert run.result.checked.outcome == "none"
     assert any("what was approved has changed" in note for note in run.result.notes)
-
-
-@pytest.mark.parametrize("decision", ["approve", "deny"])
-def test_the_commands_of_a_plan_wait_for_a_person(decision: str, tmp_path: Path) -> None:
-    """RO-04: validation and rollback are asked about together, before either is run."""
-    commands = {"validation_command": "false", "rollback_command": "touch undone.txt"}
-    script = {
-        "plan": [phases({"id": "a", **commands})],
-        "main": [{"raise": "down"}] * 9,
-        "reflect": [say("No.")] * 9,
-        "recovery": [say("No idea.")] * 9,
-    }
-    none: dict[str, Any] = {"max_retries": 0}
-    run = started(tmp_path, script, "plan_exec", fallback_chain={"recovery": none})
-    assert asked(run) == ("rollback", {"commands": ["false", "touch undone.txt"]})
-    assert not (tmp_path / "undone.txt").exists()
-    run.approve() if decision == "approve" else run.decide(
-        **{run.question.value["approvals"][0]["approval_id"]: "deny"}
-    )
-
-    assert (tmp_path / "undone.txt").exists() is (decision == "approve")
-    assert bool(run.snapshot.interrupts) is (decision == "deny")  # a failed rollback is held

@@ -1,83 +1,18 @@
 """However it is called, the machine takes the same way, under the settings that were given."""
 
-import asyncio
 import json
-import re
-from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Command
-from tests.parts import memory, settings
+from tests.parts import settings
 from tests.scripted_runs import RecordingModel, Run, call, calls, illegal, phases, say, shout
 
 from daruma.graph.build import build_graph
 from daruma.graph.history import UndoRefused
-from daruma.graph.storage import open_postgres
 from daruma.state.settings import Settings
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
-BROKEN = "def add(a, b):\n    return a - b\n"
-
-
-def replacing(old: str, new: str) -> dict[str, Any]:
-    args = {"command": "str_replace", "path": "calc.py", "old_str": old, "new_str": new}
-    return calls(call("str_replace_editor", **args))
-
-
-FRUGAL = settings(budgets={"preset": "frugal"}, verification={"commands": ['grep "a + b" calc.py']})
-SCRIPT = {
-    "plan": [phases({"id": "p1", "title": "Fix", "instructions": "Make the tests pass."})],
-    "main": [
-        replacing("a - b", "a * b"),
-        say("Fixed it."),
-        replacing("a * b", "a + b") | {"expect": ["I multiplied"]},
-        say("Fixed it really."),
-    ],
-    "reflect": [say("I multiplied.")],
-}
-REQUEST: dict[str, Any] = {
-    "messages": [HumanMessage("Make the tests pass", id="q")],
-    "mode": "plan_exec",
-}
-
-
-async def invoke(graph: Any, given: Any) -> None:
-    """Synchronously, inside a running loop, as in a notebook."""
-    graph.invoke(given, CONFIG)
-
-
-async def ainvoke(graph: Any, given: Any) -> None:
-    await graph.ainvoke(given, CONFIG)
-
-
-async def stream(graph: Any, given: Any) -> None:
-    """Synchronously, in a thread without a loop."""
-    await asyncio.to_thread(lambda: list(graph.stream(given, CONFIG, stream_mode="updates")))
-
-
-async def astream(graph: Any, given: Any) -> None:
-    async for _ in graph.astream(given, CONFIG, stream_mode=["messages", "custom", "values"]):
-        pass
-
-
-WAYS: list[Callable[[Any, Any], Any]] = [invoke, ainvoke, stream, astream]
-
-
-def told(state: Any, workspace: Path) -> str:
-    """A thread's state as text, without clock and timings, nor where its workspace lies."""
-    values = dict(state.values)
-    values["steps"] = [replace(step, at=0.0, seconds=0.0) for step in values["steps"]]
-    values["savepoints"] = [replace(each, at=0.0) for each in values["savepoints"]]
-    values["task"] = replace(values["task"], started_at=0.0)
-    values["result"] = replace(values["result"], timings={})
-    shown = json.dumps({key: repr(value) for key, value in values.items()}, indent=1)
-    timeless = re.sub(r"seconds=[0-9.e-]+|in [0-9.]+s", "", shown)
-    return timeless.replace(str(workspace), "WORKSPACE")
 
 
 async def test_what_is_returned_is_made_of_common_lists() -> None:
@@ -93,52 +28,6 @@ async def test_what_is_returned_is_made_of_common_lists() -> None:
     ]
 
     assert [type(out["messages"]) for out in outs] == [list] * 4
-
-
-@pytest.mark.long
-async def test_all_four_ways_end_in_the_same_state(
-    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """MO-09: a reviewed plan, a wrong fix, red tests, a reflection, the right fix, green tests.
-
-    On Postgres and in memory alike.
-    """
-    monkeypatch.setenv("DARUMA_DATA_DIR", str(tmp_path / "data"))
-    with open_postgres(postgres_url) as postgres:
-        kept = [await every_way(saver, tmp_path) for saver in (memory(), postgres.checkpointer)]
-
-    assert "Fixed it really." in kept[0][0]
-    first, *others = [each for ways in kept for each in ways]
-    assert len(others) == 7
-    assert [at for other in others if (at := apart(first, other))] == []
-
-
-def apart(one: str, other: str) -> tuple[str, str] | None:
-    """Where two texts begin to differ, in short: all of them is more than anybody reads."""
-    if one == other:
-        return None
-    pairs = enumerate(zip(one, other, strict=False))
-    at = next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
-    return one[max(0, at - 80) : at + 80], other[at : at + 80]
-
-
-async def every_way(saver: BaseCheckpointSaver[Any], folder: Path) -> list[str]:
-    """Run the task each way, on a thread of the same name, and return how its state is told."""
-
-    async def ended(way: Callable[[Any, Any], Any]) -> str:
-        # Names of one length: a path is a part of what the model is sent, and is counted.
-        work = folder / f"{type(saver).__name__[:3]}-{WAYS.index(way)}"
-        await asyncio.to_thread(work.mkdir)
-        await asyncio.to_thread((work / "calc.py").write_text, BROKEN)
-        await saver.adelete_thread("t")
-        graph = build_graph(RecordingModel(script=SCRIPT), settings=FRUGAL, checkpointer=saver)
-        await way(graph, REQUEST | {"workspace": str(work)})
-        (question,) = (await graph.aget_state(CONFIG)).interrupts
-        await way(graph, Command(resume={question.id: {"decision": "confirm"}}))
-        assert await asyncio.to_thread((work / "calc.py").read_text) == BROKEN.replace("-", "+")
-        return told(await graph.aget_state(CONFIG), work)
-
-    return [await ended(way) for way in WAYS]
 
 
 def limited(think: int) -> Settings:

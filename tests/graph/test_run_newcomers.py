@@ -104,7 +104,7 @@ def test_a_config_that_names_one(config: Any) -> None:
         assert graph.get_state(past.config).created_at == past.created_at
 
 
-# --- What a run is given.
+# --- What a run is given, beside what ``test_door.py`` tries.
 
 
 def after(*runs: Any) -> Use:
@@ -118,14 +118,7 @@ def after(*runs: Any) -> Use:
 
 
 CAN_ONLY = "a command can only answer"
-BY_ID = "answers go by the id of their question"
 GIVEN: dict[str, tuple[Use, str]] = {
-    "nothing": (after(None), "there is no thread 't' to go on with"),
-    "a text": (after("Do it"), "a request is a dict with messages, not str"),
-    "a list": (after([("user", "x")]), "a request is a dict with messages, not list"),
-    "no keys": (after({}), "a request needs messages"),
-    "no messages": (after({"messages": []}), "a request needs messages"),
-    "a wrong key": (after({"message": "x"}), "did you mean 'messages'?"),
     "another key": (after({"input": "x"}), "known: messages, mode, workspace, rubric, continuity"),
     "a number said": (after({"messages": [5]}), "can not be read: Unsupported message type"),
     "a role": (after({"messages": [("usr", "x")]}), "Unexpected message type: 'usr'"),
@@ -133,16 +126,8 @@ GIVEN: dict[str, tuple[Use, str]] = {
         after({"messages": [{"role": "user", "content": 5}]}),
         "the messages can not be read: content",
     ),
-    "a mode": (after({**ASK, "mode": "plan"}), "unknown mode 'plan'; there are: direct_chat"),
-    "a folder": (after({**ASK, "workspace": "/no/such"}), "is not a folder that is there"),
-    "an answer to nothing": (after(Command(resume="yes")), "there is no thread 't'"),
-    "an answer too late": (after(ASK, Command(resume="yes")), "nothing is open on thread 't'"),
-    "an answer without its id": (after(PLAN, Command(resume={"decision": "confirm"})), BY_ID),
-    "an answer to another": (after(PLAN, Command(resume={"0" * 32: "yes"})), BY_ID),
     "no answer": (after(PLAN, Command(resume=None)), CAN_ONLY),
-    "an update": (after(ASK, Command(update={"messages": "x"})), CAN_ONLY),
     "going to": (after(ASK, Command(goto="main")), "only the table leads on"),
-    "a request while it waits": (after(PLAN, ASK), "waits for an answer (spec_review_request)"),
     "settings": (lambda graph: graph.invoke(ASK, T, context={"mod": 1}), "did you mean 'mode'?"),
     "a stream": (
         lambda graph: [*graph.stream(ASK, T, stream_mode="message")],

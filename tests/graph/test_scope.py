@@ -98,26 +98,18 @@ def state(ws: Path) -> State:
 
 
 async def test_only_the_first_node_looks(state: State) -> None:
-    """What comes later is the work's own."""
-    look, context = FirstLook(), a_context()
+    """What comes later is the work's own; intake looks for itself, and nobody after it does.
 
-    assert await look.at("main", state, context) == Drifted(task_id="t/1", paths=("theirs",))
+    What is known is on record, and not found again.
+    """
+    look, after_intake, context = FirstLook(), FirstLook(), a_context()
+    found = Drifted(task_id="t/1", paths=("theirs",))
+
+    assert await look.at("main", state, context) == found
     assert await look.at("main", state, context) is None
-
-
-async def test_intake_looks_for_itself(state: State) -> None:
-    """And nobody after it does."""
-    look, context = FirstLook(), a_context()
-
-    assert await look.at("intake", state, context) is None
-    assert await look.at("main", state, context) is None
-
-
-async def test_what_is_known_is_not_found_again(state: State) -> None:
-    """It is on record."""
-    known = Drifted(task_id="t/1", paths=("theirs",))
-
-    assert await FirstLook().at("main", replace(state, drifted=known), a_context()) is None
+    assert await after_intake.at("intake", state, context) is None
+    assert await after_intake.at("main", state, context) is None
+    assert await FirstLook().at("main", replace(state, drifted=found), context) is None
 
 
 async def test_siblings_wait_for_the_look(state: State) -> None:

@@ -50,40 +50,39 @@ async def test_the_request_shows_the_action_as_it_is() -> None:
     assert shown["id"] == "t/1:consult:0"
 
 
-async def test_what_is_approved_is_done() -> None:
-    """The corrected call is made, and the failure is closed."""
-    _, after = await asked(consult, values(), {"decision": "approve"}, a_context(tools=[shout]))
+@pytest.mark.parametrize(
+    ("reply", "carried", "calls", "failure", "told"),
+    [
+        ({"decision": "approve"}, "approved", [("shout", {"text": "x"})], None, None),
+        ({"decision": "deny"}, "denied", [], FAILURE, None),
+        (
+            {"decision": "deny", "reason": "It costs too much."},
+            *("denied", [], FAILURE, "A person denied this: It costs too much."),
+        ),
+        (
+            {"decision": "instruct", "text": "Whisper it."},
+            *("instructed", [], None, "Whisper it."),
+        ),
+    ],
+)
+async def test_what_a_person_says_is_done_and_on_record(
+    reply: Any, carried: str, calls: Any, failure: Any, told: str | None
+) -> None:
+    """EM-04, PL-04, RE-08: a failure that is not recovered from stays, under the first code.
 
-    assert [(c.name, c.args) for c in after["calls"]] == [("shout", {"text": "x"})]
-    assert (after.get("failure"), after.get("action"), after["origin"]) == (None, None, FAILURE)
-    assert after["steps"][-1].recovery.carried == "approved"
+    Whether it has worked is told by the failure's signature; what recovery opened is closed now.
+    """
+    events: list[Event] = []
+    _, after = await asked(consult, values(), reply, a_context(tools=[shout], events=events))
 
-
-async def test_what_is_denied_is_not_done_and_the_failure_stays() -> None:
-    """EM-04: under the first code."""
-    _, after = await asked(consult, values(), {"decision": "deny"}, a_context(tools=[shout]))
-
-    assert (after["failure"], after.get("action")) == (FAILURE, None)
-    assert after.get("calls", ()) == ()
-    assert after["steps"][-1].recovery.carried == "denied"
-
-
-async def test_why_something_is_denied_stands_in_the_history() -> None:
-    """For the next request on the thread, and whoever reads it."""
-    reply = {"decision": "deny", "reason": "It costs too much."}
-    _, after = await asked(consult, values(), reply, a_context(tools=[shout]))
-
-    assert after["messages"][-1].text == "A person denied this: It costs too much."
-
-
-async def test_an_instruction_takes_the_actions_place() -> None:
-    """The model hears the person's words, and nothing else is done."""
-    reply = {"decision": "instruct", "text": "Whisper it."}
-    _, after = await asked(consult, values(), reply, a_context(tools=[shout]))
-
-    assert after["messages"][-1].text == "Whisper it."
-    assert after.get("failure") is None
-    assert after["steps"][-1].recovery.carried == "instructed"
+    assert [(c.name, c.args) for c in after.get("calls", ())] == calls
+    assert (after.get("failure"), after.get("action"), after["origin"]) == (failure, None, FAILURE)
+    step = after["steps"][-1]
+    assert (step.kind, step.signature) == ("consult", FAILURE.signature)
+    assert step.recovery.carried == carried
+    assert told is None or after["messages"][-1].text == told
+    closed = {"type": "recovery_completed", "strategy": "parameter-adjustment", "carried": carried}
+    assert [e.to_dict() for e in events[1:]] == [closed]
 
 
 @pytest.mark.parametrize(
@@ -110,28 +109,7 @@ async def test_a_reply_that_does_not_fit_is_refused(reply: object) -> None:
     assert refusal(after).startswith("a reply to a ")
 
 
-async def test_it_closes_what_recovery_opened() -> None:
-    """PL-04, once the person has answered and not before."""
-    events: list[Event] = []
-    await asked(consult, values(), {"decision": "deny"}, a_context(events=events))
-
-    assert [e.to_dict() for e in events[1:]] == [
-        {
-            "type": "recovery_completed",
-            "strategy": "parameter-adjustment",
-            "carried": "denied",
-        }
-    ]
-
-
 async def test_without_an_action_it_is_a_bug() -> None:
     """The table never leads here then."""
     with pytest.raises(LookupError):
         await consult(a_state(failure=FAILURE), a_context())
-
-
-async def test_its_step_is_that_of_the_failure() -> None:
-    """RE-08: whether what a person agreed to has worked is told by that."""
-    _, after = await asked(consult, values(), {"decision": "approve"}, a_context(tools=[shout]))
-
-    assert (after["steps"][-1].kind, after["steps"][-1].signature) == ("consult", FAILURE.signature)

@@ -40,14 +40,6 @@ async def test_the_error_is_that_of_the_first_failure(values: dict[str, Any], co
     assert update["error"].error_code == code
 
 
-async def test_no_model_is_asked() -> None:
-    """EM-02."""
-    ask = Says("help")
-    await emergency(State(task=a_task(), failure=OWN), a_context(ask=ask))
-
-    assert ask.requests == []
-
-
 async def test_a_running_phase_ends_with_its_own_failure() -> None:
     """PL-05: not with that of a phase that failed before it; its dependents fall with it."""
     plan = a_plan(FALLEN, a_phase("b", status="running"), a_phase("c", "b"), current="b")
@@ -60,10 +52,13 @@ async def test_a_running_phase_ends_with_its_own_failure() -> None:
 
 
 async def test_the_error_is_in_the_words_of_the_runs_settings() -> None:
-    """EM-03: language and rules."""
+    """EM-03: language and rules; no model is asked (EM-02)."""
     rules = {"llm_failure": {"suggestions": ["Call 555."]}}
     given = settings(fallback_chain={"emergency": {"language": "zh", "rules": rules}})
-    update = await emergency(State(task=a_task(), failure=OWN), a_context(given=given))
+    ask = Says("help")
+    update = await emergency(State(task=a_task(), failure=OWN), a_context(ask=ask, given=given))
+
+    assert ask.requests == []
 
     assert update["error"] is not None
     assert update["error"].to_error_message() == "模型调用失败：own\n1. Call 555."

@@ -116,21 +116,8 @@ async def test_the_result_holds_what_was_spent() -> None:
     found = await result(steps=steps, task=a_task(started_at=40.0), error=ERROR, structured=left)
 
     assert (found.task_id, found.structured) == ("t/1", None)
-    spent = {
-        "plan": 0,
-        "think": 2,
-        "repair": 0,
-        "verify": 1,
-        "reflect": 0,
-        "recover": 0,
-        "consult": 0,
-        "compress": 0,
-        "summarise": 0,
-        "intake": 0,
-        "tool": 0,
-        "pause": 0,
-        "structure": 0,
-    }
+    idle = ("plan", "repair", "reflect", "recover", "consult", "compress", "summarise", "intake")
+    spent = dict.fromkeys((*idle, "tool", "pause", "structure"), 0) | {"think": 2, "verify": 1}
     assert found.budgets == spent
     assert found.timings["total"] == 60.0
     assert found.error_struct == ERROR
@@ -138,7 +125,7 @@ async def test_the_result_holds_what_was_spent() -> None:
 
 
 async def test_what_a_reader_must_know_is_noted() -> None:
-    """An empty verification; files that others changed, of this task only; a bad savepoint."""
+    """RO-07: an empty verification; what others changed, in this task only; a bad savepoint."""
     bad = Savepoint(
         id="1/a", task_id="t/1", when="phase", workspace="/w", snapshot=None, note="full", at=0.0
     )
@@ -148,18 +135,12 @@ async def test_what_a_reader_must_know_is_noted() -> None:
         savepoints=[bad, replace(bad, task_id="t/0", note="old")],
     )
 
+    assert (await result(drifted=Drifted(task_id="t/0", paths=("a.py",)))).notes == ()
     assert found.notes == (
         "nothing run",
         "files that somebody else changed meanwhile: a.py, b.py",
         "savepoint 1/a: full",
     )
-
-
-async def test_what_others_changed_before_another_task_is_no_note() -> None:
-    """RO-07: it was told then."""
-    found = await result(drifted=Drifted(task_id="t/0", paths=("a.py",)))
-
-    assert found.notes == ()
 
 
 async def test_the_end_is_told() -> None:
@@ -191,49 +172,42 @@ def checked(**how: Any) -> Verification:
     return Verification(checks=(Check(command="x", passed=True, exit_code=0, **how),))
 
 
-async def test_the_result_says_at_which_level_commands_ran() -> None:
-    """SA-01: the weakest, and in a note what it leaves open."""
-    open_ = checked(sandbox="landlock", not_covered=("modes",))
-    phase = a_phase("a", status="completed", outcome="completed", verification=open_)
-    found = await result(verification=checked(sandbox="namespace"), plan=a_plan(phase))
-
-    assert found.sandbox == "landlock"
-    assert "commands ran at sandbox level landlock, not covered: modes" in found.notes
-
-
-async def test_a_full_sandbox_needs_no_note() -> None:
-    """Its level is said."""
-    found = await result(verification=checked(sandbox="namespace"))
-
-    assert (found.sandbox, found.notes) == ("namespace", ())
-
-
-async def test_a_task_that_ran_no_command_has_no_level() -> None:
-    """Nothing is opened only to be told."""
-    found = await result(task=a_task(workspace="/w"))
-
-    assert found.sandbox is None
-
-
-async def test_commands_that_the_model_ran_count() -> None:
-    """They run in what the settings give."""
-    found = await result(messages=[ran("t/1"), *ANSWERED], task=a_task(workspace="/w"))
-
-    assert found.sandbox == "none"
-
-
-async def test_commands_of_an_earlier_task_or_that_never_ran_do_not_count() -> None:
-    """The thread's history holds them too."""
-    history = [ran("t/10"), ran("t/1", status="error"), *ANSWERED]
-
-    found = await result(messages=history, task=a_task(workspace="/w"))
-
-    assert found.sandbox is None
-
-
 def ran(task_id: str, **how: Any) -> ToolMessage:
     id_ = f"{task_id}:answer:0:c1"
     return ToolMessage("exit code: 0", id=id_, name="run_command", tool_call_id="c1", **how)
+
+
+OPEN = a_phase(
+    "a",
+    status="completed",
+    outcome="completed",
+    verification=checked(sandbox="landlock", not_covered=("modes",)),
+)
+FULL = checked(sandbox="namespace")
+LANDLOCK = "commands ran at sandbox level landlock, not covered: modes"
+
+
+@pytest.mark.parametrize(
+    ("values", "level", "noted"),
+    [
+        ({"verification": FULL, "plan": a_plan(OPEN)}, "landlock", LANDLOCK),
+        ({"verification": FULL}, "namespace", ""),
+        ({}, None, ""),
+        ({"messages": [ran("t/1"), *ANSWERED]}, "none", "commands ran at sandbox level none"),
+        ({"messages": [ran("t/10"), ran("t/1", status="error"), *ANSWERED]}, None, ""),
+    ],
+    ids=["the weakest", "a full one", "no command", "the model's", "another task's, or not run"],
+)
+async def test_the_result_says_at_which_level_commands_ran(
+    values: dict[str, Any], level: str | None, noted: str
+) -> None:
+    """SA-01: the weakest, with what it leaves open; nothing is opened only to be told."""
+    found = await result(task=a_task(workspace="/w"), **values)
+
+    assert found.sandbox == level
+    assert [note[: len(noted)] for note in found.notes if "sandbox" in note] == [noted][
+        : bool(noted)
+    ]
 
 
 @pytest.mark.parametrize(

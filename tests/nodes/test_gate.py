@@ -49,24 +49,25 @@ def statuses(after: dict[str, Any]) -> dict[str, str]:
     return {call.id: call.status for call in after["calls"]}
 
 
-async def test_one_question_shows_all_that_wait() -> None:
-    """TL-13: and nothing that does not."""
-    question, _ = await decide(CALLS, c1="approve")
+async def test_one_question_shows_all_that_wait_and_each_is_decided() -> None:
+    """TL-13 to TL-15: in any order; the model is told the reason, and observers what was opened."""
+    events: list[Event] = []
+    denied = {"decision": "deny", "reason": "too loud"}
+    question, after = await decide(CALLS, events, c2=denied, c1="approve")
 
     assert [a["approval_id"] for a in question["approvals"]] == ["c1", "c2"]
     assert question["approvals"][0]["args"] == {"text": "one"}
     assert question["approvals"][0]["reason"] == "loud"
-
-
-async def test_approved_calls_may_run_and_denied_ones_are_answered() -> None:
-    """TL-14 and TL-15: in any order; the model is told the reason."""
-    _, after = await decide(CALLS, c2={"decision": "deny", "reason": "too loud"}, c1="approve")
-
     assert statuses(after) == {"c1": "ready", "c2": "rejected", "c3": "ready", "c4": "failed"}
     (result,) = after["messages"][1:]
     assert (result.tool_call_id, result.status) == ("c2", "error")
     assert "too loud" in result.text
     assert after.get("failure") is None
+    assert events[0].type == "question_closed"
+    assert events[1:] == [
+        ApprovalCompleted(approval_id="c1", decision="approve"),
+        ApprovalCompleted(approval_id="c2", decision="deny"),
+    ]
 
 
 async def test_what_is_not_decided_stays_open() -> None:
@@ -169,18 +170,6 @@ async def test_an_edit_that_makes_it_another_call_is_no_yes_to_that(rule: str, s
 
     (edited,) = after["calls"]
     assert (edited.name, edited.status, edited.approved) == ("proclaim", status, "")
-
-
-async def test_every_decision_is_told() -> None:
-    """PL-04: what was opened is closed."""
-    events: list[Event] = []
-    await decide(CALLS, events, c2="deny", c1="approve")
-
-    assert events[0].type == "question_closed"
-    assert events[1:] == [
-        ApprovalCompleted(approval_id="c1", decision="approve"),
-        ApprovalCompleted(approval_id="c2", decision="deny"),
-    ]
 
 
 async def test_a_command_is_shown_with_its_sandbox(tmp_path: Path) -> None:

@@ -69,19 +69,13 @@ async def test_the_old_task_is_cleared_away() -> None:
     }
 
 
-async def test_tasks_of_a_thread_are_numbered() -> None:
-    """Their ids tell their steps apart (BU-03)."""
-    first = await task_of("one")
-    second = await task_of("two", State(task=first))
+async def test_a_thread_numbers_its_tasks_and_keeps_its_workspace() -> None:
+    """BU-03: their ids tell their steps apart; a request may name another workspace."""
+    old = State(task=a_task(workspace="/old"))
+    first, second = await task_of("one"), await task_of("two", old)
 
     assert (first.id, second.id) == ("t/1", "t/2")
-
-
-async def test_the_workspace_stays_with_the_thread() -> None:
-    """A request may name another one."""
-    old = State(task=a_task(workspace="/old"))
-
-    assert (await task_of("go on", old)).workspace == "/old"
+    assert second.workspace == "/old"
     assert (await task_of("go on", replace(old, workspace="/new"))).workspace == "/new"
 
 
@@ -102,12 +96,23 @@ async def test_what_can_not_be_done_is_refused(text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "template"),
-    [("@team:research x", "research"), ("@team x", "coding"), ("@plan x", None), ("x", None)],
+    ("text", "asked", "template"),
+    [
+        ("@team:research x", None, "research"),
+        ("@team x", None, "coding"),
+        ("@plan x", None, None),
+        ("x", None, None),
+        ("@team:none x", "react", None),
+    ],
 )
-async def test_a_task_of_a_team_knows_its_template(text: str, template: str | None) -> None:
-    """MO-06: without a name it is that of the settings; other modes have none."""
-    update = await read(text)
+async def test_a_task_of_a_team_knows_its_template(
+    text: str, asked: Mode | None, template: str | None
+) -> None:
+    """MO-06: without a name it is that of the settings; other modes have none.
+
+    MO-02: the input goes before the prefix, whose template then means nothing.
+    """
+    update = await read(text, State(mode=asked))
 
     assert update["failure"] is None
     assert update["task"] is not None
@@ -124,15 +129,6 @@ async def test_a_team_that_can_not_be_used_is_refused(tmp_path: Path) -> None:
         assert failure is not None
         assert failure.code == "bad_request"
         assert "web.yaml: key 'experts.0.profile': there is no profile 'none'" in failure.message
-
-
-async def test_a_template_means_nothing_where_the_input_names_another_mode() -> None:
-    """MO-02: the input goes before the prefix."""
-    update = await read("@team:none x", State(mode="react"))
-
-    assert update["failure"] is None
-    assert update["task"] is not None
-    assert update["task"].template is None
 
 
 async def test_the_start_is_told() -> None:

@@ -21,10 +21,9 @@ from tests.parts import (
 from daruma.nodes.main import CHAT, main, prompt
 from daruma.state.channels import State
 from daruma.state.events import AnswerAudited, Event
-from daruma.state.failure import Failure, ModelFailed, TooLong
+from daruma.state.failure import ModelFailed
 from daruma.state.record import copy_with
 from daruma.state.steering import SteeringMessage
-from daruma.state.steps import Crowded
 from daruma.state.usage import Failover
 from daruma.tools.context import Answer
 
@@ -163,44 +162,6 @@ async def test_what_was_asked_for_and_seen_is_on_record() -> None:
     assert (failed.saw, failed.blockers) == (answered.saw, answered.blockers)
 
 
-async def test_calls_that_would_go_on_with_a_loop_do_not_run() -> None:
-    """RE-02, TL-03 and TL-11: the answer stays as it was, with one result for each call."""
-    given = state(task=a_task(limits={"think": 9}), origin=a_failure())
-    context = a_context(calling("shout", "nope", text="hi"), tools=[shout])
-    for _ in range(2):
-        update = await main(given, context)
-        (message,) = update["messages"]
-        assert isinstance(message, AIMessage)
-        results = [
-            ToolMessage("HI", tool_call_id=call["id"], id=f"{message.id}:{call['id']}")
-            for call in message.tool_calls
-        ]
-        given = replace(
-            given,
-            messages=[*given.messages, message, *results],
-            steps=[*given.steps, *update["steps"]],
-        )
-
-    stopped = await main(given, context)
-
-    assert stopped["failure"] == Failure(
-        code="loop_detected",
-        node="main",
-        message="shout + nope, 2 times with the same results",
-        tool="shout",
-    )
-    assert stopped["calls"] == ()
-    assert "origin" not in stopped
-    answer, *told = stopped["messages"]
-    assert isinstance(answer, AIMessage)
-    assert [call["name"] for call in answer.tool_calls] == ["shout", "nope"]
-    assert [message.id for message in told] == ["t/1:answer:2:c1", "t/1:answer:2:c2"]
-    reason = "shout + nope, 2 times with the same results"
-    said = f"Not run: {reason}. It would lead no further: do something else."
-    assert [message.text for message in told] == [said, said]
-    assert stopped["steps"][0].ok is False
-
-
 async def test_without_budget_no_model_is_asked() -> None:
     """BU-01: what is open was finished before; verification comes next."""
     ask = Says("Done.")
@@ -241,11 +202,16 @@ async def test_a_tool_that_was_not_offered_does_not_run() -> None:
 
 
 def test_the_prompt_fits_the_task() -> None:
-    """Direct chat says nothing of tools; files are spoken of when there are some."""
+    """Direct chat says nothing of tools; files are spoken of when there are some.
+
+    PL-06: a member is told its role after the task, others of none.
+    """
     assert prompt(state(task=a_task("direct_chat"))) == CHAT
     assert "workspace" not in prompt(state())
     assert "relative to the workspace" in prompt(state(task=a_task(workspace="/w")))
-    assert "Task: Do it" in prompt(state())
+    assert prompt(state()).endswith("Task: Do it")
+    told = prompt(state(task=a_task(workspace="/w", role="You are the tester.\n")))
+    assert told.endswith("Task: Do it\n\nYou are the tester.")
 
 
 async def test_the_policy_of_the_run_decides() -> None:
@@ -322,36 +288,6 @@ async def test_a_loop_is_a_failure_with_the_last_step_too(think: int) -> None:
         given = replace(given, messages=[*given.messages, message, result], steps=steps)
 
     assert (await main(given, context))["failure"] is not None
-
-
-def test_a_member_is_told_its_role() -> None:
-    """PL-06: after the task; others are told of none."""
-    told = prompt(state(task=a_task(workspace="/w", role="You are the tester.\n")))
-
-    assert told.endswith("Task: Do it\n\nYou are the tester.")
-    assert prompt(state()).endswith("Task: Do it")
-
-
-async def test_a_request_over_its_budget_is_not_made() -> None:
-    """CX-01: it is brought under it first, and no step was taken yet."""
-    ask = Says("Done.")
-    long = [HumanMessage("word " * 3000, id="m")]
-    given = settings(llm={"context_window_tokens": 2000})
-
-    update = await main(a_state(messages=long), a_context(ask=ask, given=given))
-
-    assert isinstance(update["crowded"], Crowded)
-    assert (update["crowded"].node, [*update], ask.requests) == ("main", ["crowded"], [])
-
-
-async def test_a_request_that_is_refused_as_too_long_is_made_smaller() -> None:
-    """Without a budget too; it was no answer, so that none is spent."""
-    long = ModelFailed("too long", too_long=TooLong(1000))
-
-    update = await main(a_state(messages=[HumanMessage("word " * 3000)]), a_context(long))
-
-    assert isinstance(update["crowded"], Crowded)
-    assert (update["crowded"].budget, [*update]) == (700, ["crowded"])
 
 
 class Silent:

@@ -70,7 +70,7 @@ def placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Assignment:
 
 
 async def test_it_starts_with_its_phase_alone() -> None:
-    """PL-06: nothing of it waits, and nobody reviews it again."""
+    """PL-06: nothing of it waits, nobody reviews it again; it is told its part by its expert."""
     state = build_member_state(replace(GIVEN, known="Done before, z: Z"), None, None)
 
     assert state.plan is not None
@@ -83,14 +83,8 @@ async def test_it_starts_with_its_phase_alone() -> None:
     assert message.text == "Phase 2 of 3: A\n\nDo a well.\n\nDone before, z: Z"
     assert message.id == "plan:begin:a"
     assert state.savepoints == []
-
-
-async def test_it_is_told_its_part() -> None:
-    """PL-06: by its expert's prompt."""
     expert = Expert(name="developer", about="all", prompt="You write code.")
-
     task = build_member_state(GIVEN, expert, None).task
-
     assert task is not None
     assert (task.expert, task.role) == ("developer", "You write code.")
 

@@ -1,5 +1,6 @@
 """A plan is asked for, read, and asked for again when it can not be carried out."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,6 @@ from tests.parts import (
     a_failure,
     a_phase,
     a_plan,
-    a_state,
     a_task,
     settings,
     taken,
@@ -22,8 +22,7 @@ from daruma.nodes.plan import plan
 from daruma.state import budget
 from daruma.state.channels import State
 from daruma.state.events import Event
-from daruma.state.failure import ModelFailed, TooLong
-from daruma.state.steps import Crowded
+from daruma.state.failure import ModelFailed
 from daruma.state.task import Amounts
 from daruma.state.usage import Usage
 
@@ -36,7 +35,10 @@ def state(**values: Any) -> State:
 
 
 async def test_a_usable_plan_is_proposed() -> None:
-    """PL-01: with an id of its own; its cost is on record, and an earlier failure is done with."""
+    """PL-01: with an id of its own; its cost is on record, and an earlier failure is done with.
+
+    PL-02: it stays in the history, for who is asked for a better one.
+    """
     events: list[Event] = []
     update = await plan(state(steps=taken("plan")), a_context(GOOD, events=events))
 
@@ -47,6 +49,7 @@ async def test_a_usable_plan_is_proposed() -> None:
     (step,) = update["steps"]
     assert (step.kind, step.ok, step.usage is not None) == ("plan", True, True)
     assert "plan_proposed" in [event.type for event in events]
+    assert [(each.type, each.text) for each in update["messages"]] == [("ai", GOOD)]
 
 
 async def test_the_request_holds_goal_place_and_conversation() -> None:
@@ -140,13 +143,6 @@ async def test_a_failing_model_is_a_failure() -> None:
     assert update["steps"][0].ok is False
 
 
-async def test_a_plan_stays_in_the_history() -> None:
-    """PL-02: who is asked for a better one after a rejection has to see the one that was."""
-    update = await plan(state(), a_context(GOOD))
-
-    assert [(each.type, each.text) for each in update["messages"]] == [("ai", GOOD)]
-
-
 async def test_a_plan_that_was_cut_off_is_no_plan() -> None:
     """Half a plan would be carried out as if it were all that was meant."""
     whole = '{"phases": [{"title": "Back up"}]}'
@@ -170,32 +166,30 @@ async def test_a_team_is_asked_to_name_its_experts() -> None:
     assert update["plan"].phases[0].expert == "analyst"
 
 
-async def test_an_unknown_expert_is_refused() -> None:
-    """PL-06, MO-06: the model is asked again, with the names there are."""
-    given = State(messages=[HumanMessage("Do it")], task=a_task("team_collab"))
-    update = await plan(given, a_context('{"phases": [{"id": "a", "expert": "cook"}]}'))
+@pytest.mark.parametrize(
+    ("mode", "named", "expert"),
+    [
+        ("team_collab", "cook", None),
+        ("team_collab", "", "developer"),
+        ("plan_exec", "cook", "cook"),
+    ],
+    ids=["unknown", "nobody", "no team"],
+)
+async def test_who_carries_out_a_phase(mode: Any, named: str, expert: str | None) -> None:
+    """PL-06, MO-06: the model is told which experts there are; who is not named is the first one.
 
-    assert "plan" not in update
-    said = "phase 'a' has an unknown expert 'cook'; there are: developer, tester, writer"
-    assert said in update["messages"][1].text
+    In `plan_exec` nobody asks for a name, and none means anything.
+    """
+    ask = Says(json.dumps({"phases": [{"id": "a"} | ({"expert": named} if named else {})]}))
+    given = State(messages=[HumanMessage("Do it")], task=a_task(mode))
+    update = await plan(given, a_context(ask=ask))
 
-
-async def test_a_phase_that_names_nobody_goes_to_the_first_expert() -> None:
-    """PL-06: who reviews the plan sees whom."""
-    given = State(messages=[HumanMessage("Do it")], task=a_task("team_collab"))
-    update = await plan(given, a_context('{"phases": [{"id": "a"}]}'))
-
-    assert update["plan"] is not None
-    assert update["plan"].phases[0].expert == "developer"
-
-
-async def test_without_a_team_experts_mean_nothing() -> None:
-    """In `plan_exec` there is nobody to be named."""
-    ask = Says('{"phases": [{"id": "a", "expert": "cook"}]}')
-    update = await plan(state(), a_context(ask=ask))
-
-    assert update["plan"] is not None
-    assert "expert" not in ask.requests[0][0].text
+    proposed = update.get("plan")
+    assert (proposed.phases[0].expert if proposed else None) == expert
+    assert ("expert" in ask.requests[0][0].text) == (mode == "team_collab")
+    if proposed is None:
+        said = "phase 'a' has an unknown expert 'cook'; there are: developer, tester, writer"
+        assert said in update["messages"][1].text
 
 
 async def test_a_team_that_is_gone_is_a_failure() -> None:
@@ -223,28 +217,6 @@ async def test_a_rollback_by_snapshot_is_offered_where_there_can_be_one(
     await plan(given, a_context(ask=ask, given=settings(rollback={"snapshots": snapshots})))
 
     assert ('`"rollback": "snapshot"`' in ask.requests[0][0].text) is told
-
-
-async def test_a_request_over_its_budget_is_not_made() -> None:
-    """CX-01: it is brought under it first, and no step was taken yet."""
-    ask = Says("Done.")
-    long = [HumanMessage("word " * 3000, id="m")]
-    given = settings(llm={"context_window_tokens": 2000})
-
-    update = await plan(a_state(messages=long), a_context(ask=ask, given=given))
-
-    assert isinstance(update["crowded"], Crowded)
-    assert (update["crowded"].node, [*update], ask.requests) == ("plan", ["crowded"], [])
-
-
-async def test_a_request_that_is_refused_as_too_long_is_made_smaller() -> None:
-    """Without a budget too; it was no answer, so that none is spent."""
-    long = ModelFailed("too long", too_long=TooLong(1000))
-
-    update = await plan(a_state(messages=[HumanMessage("word " * 3000)]), a_context(long))
-
-    assert isinstance(update["crowded"], Crowded)
-    assert (update["crowded"].budget, [*update]) == (700, ["crowded"])
 
 
 async def test_what_a_look_has_left_open_is_answered() -> None:

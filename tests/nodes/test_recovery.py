@@ -152,34 +152,32 @@ async def test_a_corrected_call_of_no_tool_is_answered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("confidence", "assent"),
-    [(0.8, None), (0.79, "approval"), (0.5, "approval"), (0.49, "question")],
+    ("confidence", "given", "assent"),
+    [
+        (0.8, {}, None),
+        (0.79, {}, "approval"),
+        (0.5, {}, "approval"),
+        (0.49, {}, "question"),
+        (0.3, {"execute_above": 0.2, "ask_above": 0.1}, None),
+        *((each, {"observe_only": True}, "observed") for each in (0.9, 0.6, 0.1)),
+    ],
 )
-async def test_confidence_decides_who_is_asked(confidence: float, assent: str | None) -> None:
-    """RE-06; nothing is on record of it before it was decided."""
-    update = await recovered(said("retry", confidence), wait_seconds=0)
+async def test_confidence_decides_who_is_asked(
+    confidence: float, given: Any, assent: str | None
+) -> None:
+    """RE-06: by thresholds that are settings; nothing is on record of it before it was decided.
 
-    action = update["action"]
-    assert (action.assent if action else None) == assent
-    assert (update["steps"][0].recovery is None) == (assent is not None)
+    One that only observes does nothing, and it is on record what would have been done.
+    """
+    update = await recovered(said("retry", confidence), wait_seconds=0, **given)
+
+    action, taken_ = update["action"], update["steps"][0].recovery
+    asked = assent if assent != "observed" else None
+    assert (action.assent if action else None) == asked
     assert ("failure" in update) == (assent is None)
-
-
-async def test_thresholds_are_settings() -> None:
-    """RE-06."""
-    update = await recovered(said("retry", 0.3), execute_above=0.2, ask_above=0.1, wait_seconds=0)
-
-    assert update["failure"] is None
-
-
-@pytest.mark.parametrize("confidence", [0.9, 0.6, 0.1])
-async def test_one_that_only_observes_does_nothing(confidence: float) -> None:
-    """RE-06: it is on record what would have been done."""
-    update = await recovered(said("retry", confidence), observe_only=True)
-
-    assert "failure" not in update
-    assert update["action"] is None
-    assert update["steps"][0].recovery.carried == "observed"
+    assert (taken_ is None) == (asked is not None)
+    assert assent is not None or update["failure"] is None
+    assert assent != "observed" or taken_.carried == "observed"
 
 
 async def learned(context: Context, *failures: Failure, tasks: int = 3) -> Context:

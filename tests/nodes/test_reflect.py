@@ -2,13 +2,12 @@
 
 import pytest
 from langchain_core.messages import HumanMessage
-from tests.parts import Says, a_context, a_state, a_task, settings, taken
+from tests.parts import Says, a_context, a_task, taken
 
 from daruma.nodes.reflect import reflect
 from daruma.state.channels import State
 from daruma.state.events import Event, Reflected
-from daruma.state.failure import ModelFailed, TooLong
-from daruma.state.steps import Crowded
+from daruma.state.failure import ModelFailed
 
 STATE = State(messages=[HumanMessage("red")], task=a_task(), steps=taken("reflect"))
 
@@ -44,25 +43,3 @@ async def test_a_reflection_is_told() -> None:
     await reflect(STATE, a_context("I multiplied.", events=events))
 
     assert Reflected(text="I multiplied.") in events
-
-
-async def test_a_request_over_its_budget_is_not_made() -> None:
-    """CX-01: it is brought under it first, and no step was taken yet."""
-    ask = Says("Done.")
-    long = [HumanMessage("word " * 3000, id="m")]
-    given = settings(llm={"context_window_tokens": 2000})
-
-    update = await reflect(a_state(messages=long), a_context(ask=ask, given=given))
-
-    assert isinstance(update["crowded"], Crowded)
-    assert (update["crowded"].node, [*update], ask.requests) == ("reflect", ["crowded"], [])
-
-
-async def test_a_request_that_is_refused_as_too_long_is_made_smaller() -> None:
-    """Without a budget too; it was no answer, so that none is spent."""
-    long = ModelFailed("too long", too_long=TooLong(1000))
-
-    update = await reflect(a_state(messages=[HumanMessage("word " * 3000)]), a_context(long))
-
-    assert isinstance(update["crowded"], Crowded)
-    assert (update["crowded"].budget, [*update]) == (700, ["crowded"])

@@ -46,22 +46,21 @@ async def test_it_is_undone_unless_the_validation_passes(
 
 
 async def test_a_savepoint_follows(work: Path) -> None:
-    """RO-02: what comes next builds on what is there now."""
-    update = await rollback(state(work, None, "rm left"), a_context())
+    """RO-02: what comes next builds on what is there now.
+
+    RO-01: without a rollback the validation is run and told, and nothing is undone.
+    """
+    events: list[Event] = []
+    update = await rollback(state(work, "false", None), a_context(events=events))
 
     (savepoint,) = update["savepoints"]
     assert (savepoint.id, savepoint.when, savepoint.phase_id) == ("1/a/done", "done", "a")
     assert savepoint.snapshot is not None
-
-
-async def test_a_phase_without_a_rollback_is_left_as_it_is(work: Path) -> None:
-    """RO-01: its validation is run and told, and nothing is undone."""
-    events: list[Event] = []
-    update = await rollback(state(work, "false", None), a_context(events=events))
-
-    assert [event.type for event in events] == ["command_run", "savepoint_written"]
-    assert len(update["savepoints"]) == 1
+    assert [event.type for event in events] == ["command_run", KEPT]
     assert (work / "left").exists()
+    undone = await rollback(state(work, None, "rm left"), a_context())
+    assert [each.id for each in undone["savepoints"]] == ["1/a/done"]
+    assert undone["savepoints"][0].snapshot not in (None, savepoint.snapshot)
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,18 @@ async def review(reply: object, events: list[Event] | None = None) -> Any:
     return await asked(spec_review, values, reply, a_context(events=events))
 
 
-async def test_the_question_shows_the_plan() -> None:
-    """PL-02: its id is ``{plan_id}:spec_review``."""
-    question, _ = await review({"decision": "confirm"})
+async def test_the_question_shows_the_plan_and_a_confirmed_one_stays() -> None:
+    """PL-02: its id is ``{plan_id}:spec_review``; the review's end is told (PL-04)."""
+    events: list[Event] = []
+    question, after = await review({"decision": "confirm", "spec_review_id": REVIEW_ID}, events)
 
     assert question["type"] == "spec_review_request"
     assert question["id"] == question["spec_review_id"] == REVIEW_ID
     assert question["goal"] == "Do it"
     assert question["phases"] == [a_phase("a").to_dict()]
+    assert [p.id for p in after["plan"].phases] == ["a"]
+    assert events[0].type == "question_closed"
+    assert events[1:] == [SpecReviewCompleted(spec_review_id=REVIEW_ID, decision="confirm")]
 
 
 def test_the_deadline_counts_from_when_the_plan_was_made() -> None:
@@ -31,16 +35,6 @@ def test_the_deadline_counts_from_when_the_plan_was_made() -> None:
     state = State(plan=a_plan(a_phase("a")), steps=taken("plan"))
 
     assert review_request(state, 1800.0)["deadline"] == 1800.0
-
-
-async def test_a_confirmed_plan_stays() -> None:
-    """PL-02: and the review's end is told (PL-04)."""
-    events: list[Event] = []
-    _, after = await review({"decision": "confirm", "spec_review_id": REVIEW_ID}, events)
-
-    assert [p.id for p in after["plan"].phases] == ["a"]
-    assert events[0].type == "question_closed"
-    assert events[1:] == [SpecReviewCompleted(spec_review_id=REVIEW_ID, decision="confirm")]
 
 
 async def test_a_rejected_plan_is_gone_and_the_reason_told() -> None:

@@ -162,59 +162,36 @@ def test_the_summary_is_short() -> None:
     assert short_values(args) == "a.py 3"
 
 
-def leave(text: str) -> str:
-    """Leave."""
-    raise SystemExit(text)
-
-
-async def leave_later(text: str) -> str:
-    """Leave from a loop, whose task would take its whole loop along."""
-    raise SystemExit(text)
-
-
-@pytest.mark.parametrize("leaving", [leave, leave_later])
-async def test_a_tool_that_exits_does_not_end_the_host(leaving: Any) -> None:
-    """TL-03: command-line functions raise ``SystemExit``."""
-    name = leaving.__name__
-    dispatch = Dispatch(task=a_task(), call=a_call("c1", name=name, args={"text": "3"}))
-    update = await tool(dispatch, a_context(tools=[leaving]))
-
-    assert update["messages"][0].text == "Error: SystemExit: 3"
-
-
 class Gone(BaseException):
     """Nobody's to expect, as those of test frameworks and of some libraries."""
 
 
-FALLS = [Gone("x"), BaseExceptionGroup("x", [Gone()]), GeneratorExit("x")]
+FALLS = [Gone("x"), BaseExceptionGroup("x", [Gone()]), SystemExit("3"), GeneratorExit("x")]
 
 
-@pytest.mark.parametrize("error", FALLS, ids=repr)
-async def test_whatever_a_tool_raises_is_its_failure(error: BaseException) -> None:
-    """TL-03: also what is no ``Exception``; only who waits for the tool can end the run."""
+@pytest.mark.parametrize(
+    ("error", "later"), [*((each, False) for each in FALLS), *((each, True) for each in FALLS[:3])]
+)
+async def test_whatever_a_tool_raises_is_its_failure(error: BaseException, later: bool) -> None:
+    """TL-03: also what is no ``Exception``, on a thread and in the loop of the node.
+
+    Command-line functions raise ``SystemExit``; only who waits for the tool can end the run.
+    """
 
     def leave() -> str:
         """Leave."""
         raise error
 
-    dispatch = Dispatch(task=a_task(), call=a_call("c1", name="leave", args={}))
-    update = await tool(dispatch, a_context(tools=[leave]))
-
-    assert type(error).__name__ in update["messages"][0].text
-
-
-@pytest.mark.parametrize("error", FALLS[:2], ids=repr)
-async def test_whatever_an_asynchronous_tool_raises_is_its_failure(error: BaseException) -> None:
-    """The same, in the loop that the node runs in."""
-
-    async def leave() -> str:
-        """Leave."""
+    async def leave_later() -> str:
+        """Leave from a loop, whose task would take its whole loop along."""
         raise error
 
-    dispatch = Dispatch(task=a_task(), call=a_call("c1", name="leave", args={}))
-    update = await tool(dispatch, a_context(tools=[leave]))
+    call = a_call("c1", name="leave_later" if later else "leave", args={})
+    context = a_context(tools=[leave, leave_later])
+    update = await tool(Dispatch(task=a_task(), call=call), context)
 
-    assert type(error).__name__ in update["messages"][0].text
+    said = "Error: SystemExit: 3" if error is FALLS[2] else type(error).__name__
+    assert said in update["messages"][0].text
 
 
 @pytest.mark.parametrize(

@@ -39,30 +39,21 @@ async def run(work: Path | None, *commands: str, events: list[Event] | None = No
     return await verify(State(task=task, steps=taken("verify")), context)
 
 
-async def test_green_checks_pass(work: Path) -> None:
-    """VE-01: nothing is told to the model."""
-    update = await run(work, "true")
-
-    assert update["verification"].passed
-    assert "messages" not in update
-    assert [(s.kind, s.ok) for s in update["steps"]] == [("verify", True)]
-
-
-async def test_red_checks_are_told_to_the_model(work: Path) -> None:
-    """VE-03: as an excerpt of what they said."""
-    update = await run(work, "true", "echo it is red; false")
-
-    (report,) = update["messages"]
-    assert not update["verification"].passed
-    assert "it is red" in report.text
-    assert report.id == "t/1:verification:1"
-    assert update["steps"][0].ok is False
-
-
 async def test_every_verification_stands_on_its_step(work: Path) -> None:
-    """VE-09: with its time and its output; the result takes them from there."""
+    """VE-09: with its time and its output; the result takes them from there.
+
+    VE-03: red ones are told to the model, as an excerpt of what they said; VE-01: green ones not.
+    """
     red = await run(work, "echo it is red; false")
     green = await run(work, "test -d .")
+    (report,) = red["messages"]
+    assert not red["verification"].passed
+    assert "it is red" in report.text
+    assert report.id == "t/1:verification:1"
+    assert green["verification"].passed
+    assert "messages" not in green
+    told = [(s.kind, s.ok) for s in (*red["steps"], *green["steps"])]
+    assert told == [("verify", False), ("verify", True)]
     steps = [*red["steps"], *green["steps"]]
     result = result_of(a_state(steps=steps), "completed", "", 0.0)
 
