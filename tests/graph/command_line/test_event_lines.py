@@ -215,11 +215,6 @@ def test_each_setback_has_its_line(event: Event, lines: list[Line]) -> None:
     assert lines_of(event.to_dict()) == lines
 
 
-def test_a_failure_without_progress_is_told_without() -> None:
-    """RE-09: nothing is made up."""
-    assert len(lines_of(RecoveryStarted(code="timeout", message="slow").to_dict())) == 2
-
-
 @pytest.mark.parametrize("carried", get_args(Carried))
 def test_every_outcome_of_a_recovery_has_words(carried: str) -> None:
     """None of them is told as a bare code, and only what was done is a success."""

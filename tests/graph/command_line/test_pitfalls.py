@@ -120,13 +120,6 @@ def test_where_there_is_nothing_it_is_said_who_has_some(daruma: Daruma) -> None:
     assert (empty.json, empty.code) == ([], 0)
 
 
-def test_what_is_no_longer_shared_loses_its_mark(daruma: Daruma) -> None:
-    """EV-04: the next time that anybody looks."""
-    id_ = keep(daruma, shared=True)
-
-    assert daruma("pitfalls", "show", id_, "--json").json["shared"] is False
-
-
 @pytest.mark.parametrize(
     ("args", "why"),
     [
@@ -292,15 +285,6 @@ def test_a_recovery_is_answered(daruma: Daruma, answer: list[str], code: int, ca
 
     assert daruma("answer", "t", *answer, "--json").code == code
     assert f"parameter-adjustment, {carried}" in daruma("show", "t").out
-
-
-def test_yes_agrees_to_a_recovery(daruma: Daruma) -> None:
-    """It is an optional approval; with ``--json`` the result says what was done."""
-    said = waiting(daruma, "--yes", "--json")
-
-    assert said.code == 0
-    (recovery,) = said.json["recoveries"]
-    assert (recovery["carried"], recovery["worked"]) == ("approved", True)
 
 
 def test_yes_does_not_answer_a_recoverys_question(daruma: Daruma) -> None:

@@ -134,16 +134,6 @@ def test_ctrl_c_at_a_question_leaves_it_open(daruma: Daruma) -> None:
     assert daruma("show", "t", "--json").json["status"] == "waiting"
 
 
-@pytest.mark.long
-def test_a_person_may_decide_later(daruma: Daruma) -> None:
-    """Exit code 3, and the command that answers."""
-    terminal = at_a_review(daruma)
-    terminal.type("l")
-
-    assert terminal.end() == 3
-    assert "daruma answer t --confirm" in terminal.seen
-
-
 # --- Threads that a command leaves to workers: queued, carried out, followed, answered.
 
 

@@ -57,17 +57,6 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.long
-def test_the_newest_task_is_undone(daruma: Daruma, ws: Path) -> None:
-    """What the task before it did stays; what is done is shown, and can be undone."""
-    said = daruma("undo", "t", "--yes")
-
-    assert said.code == 0
-    assert contents(ws) == {"old.txt": "one\n", "new.txt": "new\n"}
-    assert "Back to savepoint 2" in said.out
-    assert "1 path was put back  looked at again, and exact" in said.out
-
-
-@pytest.mark.long
 def test_an_undo_is_undone_by_the_snapshot_that_it_names(daruma: Daruma, ws: Path) -> None:
     """Back and forth, also through the first task."""
     first = daruma("undo", "t", "--to", "1", "--yes", "--json").json
@@ -110,23 +99,6 @@ def test_what_somebody_else_changed_too_is_not_undone(daruma: Daruma, ws: Path) 
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("ws")
-def test_savepoints_are_listed(daruma: Daruma) -> None:
-    """Each with what it was taken for, whichever task that was."""
-    said, told = daruma("undo", "t", "--list"), daruma("undo", "t", "--list", "--json")
-
-    assert said.code == 0
-    assert "1  before First things" in said.out
-    assert "2  before Second things" in said.out
-    assert "daruma undo t --to ID" in said.out
-    assert [(each["id"], each["what"]) for each in told.json["savepoints"]] == [
-        ("1", "First things"),
-        ("2", "Second things"),
-    ]
-    assert told.json["savepoints"][0]["snapshot"] in said.out
-
-
-@pytest.mark.long
 def test_nothing_is_undone_under_a_run(daruma: Daruma, ws: Path) -> None:
     """Neither while the thread is run, nor while another one works in that folder: one line."""
     with open_postgres(daruma.url) as postgres, thread_held(postgres.checkpointer, "t"):
@@ -137,15 +109,6 @@ def test_nothing_is_undone_under_a_run(daruma: Daruma, ws: Path) -> None:
     assert "thread 't' is being run by process" in thread.complaint
     assert "another run on this machine works in" in workspace.complaint
     assert contents(ws)["old.txt"] == "two\n"
-
-
-def test_a_run_says_how_it_is_undone(daruma: Daruma) -> None:
-    """Where there is a workspace to be put back."""
-    daruma.script(main=[DONE])
-
-    said = task(daruma, "Look")
-
-    assert "undo     daruma undo t\n" in said.out
 
 
 MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
@@ -195,11 +158,6 @@ def test_at_most_twenty_files_are_named_beforehand() -> None:
     assert lines[0].text == "Back to snapshot 7f"
     assert len([line for line in lines if line.tail == "deleted"]) == 20
     assert Line("note", "and 5 more") in lines
-
-
-def test_where_nothing_is_to_be_done_that_is_said() -> None:
-    """There is nothing to decide."""
-    assert preview_lines(PLACE, [])[1:] == [Line("note", "nothing is to be put back")]
 
 
 def test_what_was_put_back_can_be_undone() -> None:
@@ -284,10 +242,6 @@ def undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Undone:
     return Undone(folder, Place("t", str(folder), start))
 
 
-def closed(_: str) -> str:
-    raise EOFError
-
-
 def unasked(question: str) -> str:
     raise AssertionError(question)
 
@@ -308,15 +262,6 @@ def test_a_person_is_shown_what_will_change_and_asked(
     assert (found, (undone.folder / "a.txt").read_text()) == (code, left)
     assert len(asked) == 1
     assert "a.txt  changed" in asked[0][1]
-
-
-def test_the_end_of_the_input_is_no(undone: Undone) -> None:
-    """Nothing is done that nobody has agreed to."""
-    out = StringIO()
-
-    assert undone.by(closed, out) == REFUSED
-    assert "nothing was put back" in out.getvalue()
-    assert (undone.folder / "a.txt").read_text() == "two"
 
 
 def test_where_nothing_is_to_be_put_back_nobody_is_asked(undone: Undone) -> None:

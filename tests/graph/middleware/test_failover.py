@@ -53,13 +53,6 @@ async def test_another_model_answers(fault: Exception, asked: list[int], is_asyn
     assert len(record["attempts"]) == len(models[0].asked) >= asked[0]
 
 
-def test_an_answer_at_once_has_no_record() -> None:
-    """Nothing is said where nothing happened."""
-    made, _ = chained(["Done."], [])
-
-    assert "failover" not in made.invoke(REQUEST)["messages"][-1].response_metadata
-
-
 def test_what_no_model_would_take_ends_the_call() -> None:
     """A refusal of the request itself is not tried on others; the line says what was said."""
     made, models = chained([Refused(400, "the temperature is too high")], ["Done."])
@@ -76,14 +69,3 @@ def test_where_nobody_answers_all_that_was_said_is_told() -> None:
 
     with pytest.raises(ModelFailed, match=r"m0: .*first; m1: .*second"):
         made.invoke(REQUEST)
-
-
-def test_failures_are_events() -> None:
-    """Who watches the custom stream sees each of them."""
-    made, _ = chained([Refused(404)], ["Done."])
-
-    events = [*made.stream(REQUEST, stream_mode="custom")]
-
-    assert [(each["type"], each["then"]) for each in events] == [
-        ("model_attempt_failed", "next model")
-    ]

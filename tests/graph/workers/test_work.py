@@ -116,16 +116,6 @@ async def test_a_tenant_s_queue_lies_in_its_own_schema(postgres_url: str) -> Non
     assert found == [("tenant",)]
 
 
-async def test_the_queue_is_made_once_by_many_at_once(postgres_url: str) -> None:
-    """The first to submit anything makes it."""
-    async with aopen_postgres(postgres_url) as pg:
-        async with asyncio.TaskGroup() as group:
-            for number in range(8):
-                group.create_task(asubmit(pg, ASKED, f"t{number}"))
-
-        assert len(await jobs_on(pg)) == 8
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("given", "refusal"),
@@ -232,19 +222,6 @@ async def test_a_bug_is_a_failed_job_with_a_line(postgres_url: str) -> None:
         assert told_of_it == ["thread 't': taken up", told.error]
         assert "could not be run: ScriptedFault: down" in told.error
         assert await jobs_on(pg) == [("daruma.carry_out", "failed")]
-
-
-async def test_a_task_that_fails_is_no_failed_job(postgres_url: str) -> None:
-    """It is a thread that has ended."""
-    async with aopen_postgres(postgres_url) as pg:
-        retries = {"recovery": {"max_retries": 0, "wait_seconds": 0}}
-        graph = graph_on(pg, [{"raise": "down"}] * 9, fallback_chain=retries)
-        await asubmit(pg, ASKED, "t")
-
-        await awork(graph, wait=False)
-
-        assert (await stood(graph)).values["result"].status == "failed"
-        assert await jobs_on(pg) == []
 
 
 @pytest.mark.long
