@@ -12,8 +12,7 @@ from rich.console import Console
 from tests.daruma_command import DONE, Daruma, Said
 from tests.tools.evolution.ended_tasks import on_record
 
-from daruma.graph.command_line._event_lines import lines_of
-from daruma.graph.command_line._output import Line, Paper
+from daruma.graph.command_line._output import Paper
 from daruma.graph.command_line._pitfalls import table_of
 from daruma.graph.storage import aopen_postgres
 from daruma.state.lessons import Experience, KnownPitfall, Lessons, Pitfall, Setback
@@ -162,17 +161,6 @@ def test_on_a_terminal_a_pitfall_can_not_act() -> None:
     table_of([hostile], everything=True).show(paper)
 
     assert "\x1b" not in out.getvalue()
-
-
-def test_a_run_says_what_it_was_told_of() -> None:
-    """Or why it could not be looked up."""
-    given = {"type": "lessons_given", "pitfalls": ("a", "b"), "variants": ("v",), "note": ""}
-
-    assert lines_of(given) == [
-        Line("note", "told of 2 historical pitfalls and 1 learned instruction")
-    ]
-    assert lines_of({**given, "pitfalls": ()}) == [Line("note", "told of 1 learned instruction")]
-    assert lines_of({**given, "note": "slow"}) == [Line("note", "slow")]
 
 
 def test_what_is_told_names_how_it_went(daruma: Daruma) -> None:

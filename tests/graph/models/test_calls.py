@@ -160,6 +160,15 @@ async def test_what_nobody_listens_to_is_called_by_itself(given: Any) -> None:
     assert await by_itself(Told(**given), MESSAGES["parts"])
 
 
+async def test_a_scripted_model_is_called_by_itself_with_its_metadata() -> None:
+    """It finds its turn by that."""
+    model = RecordingModel(script={"aside": [say("other")]})
+
+    assert (
+        await ask_model(model, ASKED, {"metadata": {"daruma_role": "aside"}}, {})
+    ).text == "other"
+
+
 class Listening(BaseCallbackHandler):
     """Notes who is told of models."""
 
