@@ -96,12 +96,20 @@ def test_a_denial_is_told_and_the_loop_goes_on() -> None:
     assert out["messages"][-1].text == "Done."
 
 
-def test_a_required_denial_ends_the_run() -> None:
-    """TL-15: nothing else of that answer runs, and the model is not asked again."""
-    desk = Desk()
-    model = Says(answers=[BOTH, "Done."])
-    gate = Gate(desk.tools, REQUIRED)
-    made = agent(model, desk, [gate], checkpointer=InMemorySaver())
+TODO = calling(call("pay", "c1", amount=5), call("write_todos", "c2", todos=[]))
+
+
+@pytest.mark.parametrize(
+    ("answer", "before"), [(BOTH, []), (TODO, [TodoListMiddleware()])], ids=["own", "another's"]
+)
+def test_a_required_denial_ends_the_run(answer: Any, before: list[Any]) -> None:
+    """TL-15: nothing else of that answer runs, and the model is not asked again.
+
+    Each call has a result, also one of other middleware: else the thread could not be gone on with.
+    """
+    desk, model = Desk(), Says(answers=[answer, "Done."])
+    gate = Gate([desk.pay], REQUIRED)
+    made = agent(model, desk, [*before, gate], checkpointer=InMemorySaver())
 
     out = made.invoke(decided(made.invoke(REQUEST, THREAD), "deny"), THREAD)
 
@@ -178,20 +186,6 @@ def test_such_a_tool_can_be_asked_about() -> None:
     made.invoke(decided(made.invoke(REQUEST, THREAD), "edit", args={"amount": 2}), THREAD)
 
     assert desk.done == ["paid 2 to shop"]
-
-
-def test_a_required_denial_leaves_no_call_without_a_result() -> None:
-    """Else providers refuse the history, and the thread could not be gone on with."""
-    desk = Desk()
-    answer = calling(call("pay", "c1", amount=5), call("write_todos", "c2", todos=[]))
-    middleware = [TodoListMiddleware(), Gate(desk.tools, REQUIRED)]
-    model = Says(answers=[answer, "Done."])
-    made = agent(model, desk, middleware, checkpointer=InMemorySaver())
-
-    out = made.invoke(decided(made.invoke(REQUEST, THREAD), "deny"), THREAD)
-
-    results = [each.tool_call_id for each in out["messages"] if isinstance(each, ToolMessage)]
-    assert sorted(results) == ["c1", "c2"]
 
 
 def test_what_is_not_shown_can_not_be_called() -> None:
