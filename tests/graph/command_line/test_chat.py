@@ -482,6 +482,16 @@ def test_what_can_not_be_used_is_said_at_once(
     assert told in line
 
 
+def test_without_a_database_it_says_so(daruma: Daruma) -> None:
+    """One line, exit code 2."""
+    daruma.setenv("DARUMA_POSTGRES_URL", "postgresql://127.0.0.1:1/none")
+    daruma.setenv("DARUMA_POSTGRES_OUTAGE_SECONDS", "0")
+    terminal = Terminal(daruma, "chat", "--model", daruma.script(main=[ONE]), columns=300)
+
+    assert terminal.end() == 2
+    assert len(terminal.seen.splitlines()) == 1
+
+
 @pytest.mark.long
 def test_untrusted_settings_are_asked_about_first(daruma: Daruma) -> None:
     """SE-02: also those that came while it talks; with a no, the line is there to be sent again."""

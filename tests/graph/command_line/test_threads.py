@@ -26,6 +26,26 @@ def names(daruma: Daruma) -> set[str]:
     return {line.split("\t")[0] for line in daruma("threads").out.splitlines()}
 
 
+def test_what_would_go_is_said_and_stays(threads: Daruma) -> None:
+    """With its status, its age and its size; the list of threads is what it was."""
+    said = threads("threads", "prune", "--older-than", "30d", "--dry-run")
+
+    assert said.code == 0
+    assert "old  completed, last written 2020-01-01, " in said.out
+    assert "1 threads, " in said.out
+    assert "waits" not in said.out
+    assert names(threads) == {"old", "young", "waits"}
+
+
+def test_nothing_goes_unasked(threads: Daruma) -> None:
+    """Where nobody can be asked, that is a mistake to mend."""
+    said = threads("threads", "prune", "--older-than", "30d")
+
+    assert said.code == 2
+    assert "there is nobody to ask, so say it with --yes" in said.err
+    assert names(threads) == {"old", "young", "waits"}
+
+
 def test_what_was_said_goes(threads: Daruma) -> None:
     """What waits for a person goes only where that is asked for."""
     said = threads("threads", "prune", "--older-than", "30d", "--yes")

@@ -42,6 +42,11 @@ def test_without_a_terminal_it_is_one_line(cloned: Daruma, args: tuple[str, ...]
     )
 
 
+def test_the_doctor_tells_of_it(cloned: Daruma) -> None:
+    """With all else that it looks at."""
+    assert "is not trusted" in cloned("doctor").out
+
+
 def test_it_shows_what_is_agreed_to_and_takes_no_silence_for_a_yes(cloned: Daruma) -> None:
     """Keys and values, without secrets and without what is harmless."""
     refused = cloned("trust")
@@ -103,6 +108,18 @@ def test_an_answer_may_be_piped(
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
 
     assert cloned("trust").code == code
+
+
+def test_names_that_a_terminal_would_obey_are_spelled(daruma: Daruma) -> None:
+    """The file is a stranger's."""
+    (daruma.folder / "daruma.yaml").write_text(
+        'prompts: {"a\\x1b[2Jb": {text: "\\x1b]0;title\\x07"}}\n'
+    )
+
+    said = daruma("trust", "--yes")
+
+    assert said.code == 0
+    assert "\x1b" not in said.err
 
 
 @pytest.mark.sampled(1)

@@ -111,6 +111,15 @@ def test_nothing_is_undone_under_a_run(daruma: Daruma, ws: Path) -> None:
     assert contents(ws)["old.txt"] == "two\n"
 
 
+def test_a_run_says_how_it_is_undone(daruma: Daruma) -> None:
+    """Where there is a workspace to be put back."""
+    daruma.script(main=[DONE])
+
+    said = task(daruma, "Look")
+
+    assert "undo     daruma undo t\n" in said.out
+
+
 MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "no such thread": (("undo", "nobody"), "'nobody': see `daruma threads`"),
     "no such thread to list": (("undo", "nobody", "--list"), "'nobody': see `daruma threads`"),
@@ -242,6 +251,10 @@ def undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Undone:
     return Undone(folder, Place("t", str(folder), start))
 
 
+def closed(_: str) -> str:
+    raise EOFError
+
+
 def unasked(question: str) -> str:
     raise AssertionError(question)
 
@@ -262,6 +275,15 @@ def test_a_person_is_shown_what_will_change_and_asked(
     assert (found, (undone.folder / "a.txt").read_text()) == (code, left)
     assert len(asked) == 1
     assert "a.txt  changed" in asked[0][1]
+
+
+def test_the_end_of_the_input_is_no(undone: Undone) -> None:
+    """Nothing is done that nobody has agreed to."""
+    out = StringIO()
+
+    assert undone.by(closed, out) == REFUSED
+    assert "nothing was put back" in out.getvalue()
+    assert (undone.folder / "a.txt").read_text() == "two"
 
 
 def test_where_nothing_is_to_be_put_back_nobody_is_asked(undone: Undone) -> None:

@@ -53,6 +53,13 @@ async def test_another_model_answers(fault: Exception, asked: list[int], is_asyn
     assert len(record["attempts"]) == len(models[0].asked) >= asked[0]
 
 
+def test_an_answer_at_once_has_no_record() -> None:
+    """Nothing is said where nothing happened."""
+    made, _ = chained(["Done."], [])
+
+    assert "failover" not in made.invoke(REQUEST)["messages"][-1].response_metadata
+
+
 def test_what_no_model_would_take_ends_the_call() -> None:
     """A refusal of the request itself is not tried on others; the line says what was said."""
     made, models = chained([Refused(400, "the temperature is too high")], ["Done."])

@@ -12,6 +12,7 @@ from tests.graph.middleware.agents import REQUEST, Desk, Says, agent, broken, ca
 from daruma.graph.middleware import RepairLadder
 from daruma.graph.models._faults import ScriptExhausted
 from daruma.state.settings import Tools
+from daruma.tools.calls import ToolNameConflictError
 
 ALIASED = Tools(name_aliases={"cat": "read_file"})
 
@@ -141,3 +142,12 @@ def test_only_the_first_calls_are_kept() -> None:
     said, results = out["messages"][1], out["messages"][2:-1]
     assert len(desk.done) == len(said.tool_calls) == len(results) == 20
     assert said.response_metadata["daruma"]["audit"][0]["left_out"]["omitted"] == 10
+
+
+def test_an_alias_that_is_a_tool_is_refused() -> None:
+    """TL-05: a name means one tool."""
+    ladder = RepairLadder(Tools(name_aliases={"pay": "read_file"}))
+    made = agent(Says(answers=["Done."]), Desk(), [ladder])
+
+    with pytest.raises(ToolNameConflictError):
+        made.invoke(REQUEST)

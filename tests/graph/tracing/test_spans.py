@@ -1,5 +1,6 @@
 """Whole runs as OpenTelemetry sees them: one tree of spans each, every one of them ended."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,11 @@ from typing import Any
 import pytest
 from opentelemetry import trace
 from opentelemetry.trace import StatusCode
-from tests.parts import settings
-from tests.scripted_runs import Run, against, call, calls, say, shout
+from tests.parts import memory, settings
+from tests.scripted_runs import Run, against, call, calls, fall, phases, say, shout
 from tests.spans_seen import Seen, spans_seen
+
+from daruma.graph.build import build_graph
 
 ROOT = "invoke_agent daruma"
 QUICK = settings(
@@ -66,6 +69,42 @@ def test_nodes_say_where_the_run_stands(seen: Seen) -> None:
     assert (told[0]["daruma.task_id"], told[0]["daruma.mode"]) == ("t/1", "react")
     root = seen.told(ROOT)
     assert (root["gen_ai.conversation.id"], root["daruma.status"]) == ("t", "completed")
+
+
+async def test_an_asynchronous_run_is_the_same_tree(seen: Seen) -> None:
+    """``ainvoke`` and ``astream``, side by side, each under its own caller."""
+    graph: Any = build_graph(Run([say()] * 2).model, settings=QUICK, checkpointer=memory())
+
+    async def called(name: str) -> None:
+        with seen.tracer.start_as_current_span(name):
+            config = {"configurable": {"thread_id": name}}
+            async for _ in graph.astream(REQUEST, config, stream_mode="custom"):
+                pass
+
+    await asyncio.gather(called("one"), called("two"))
+
+    trees = {}
+    for root in seen.named(ROOT):
+        own = [s for s in seen.spans if s.context.trace_id == root.context.trace_id]
+        trees[seen.parent(root)] = sorted(span.name for span in own)
+    assert set(trees) == {"one", "two"}
+    assert [len(names) for names in trees.values()] == [6, 6]
+
+
+def test_members_are_below_their_node(seen: Seen) -> None:
+    """Each member's nodes are within the span of that member, and name it."""
+    plan = phases({"id": "a", "expert": "developer"}, {"id": "b", "expert": "tester"})
+    script = {"plan": [plan], "main@a": [say()], "main@b": [say()]}
+
+    Run(script, settings=QUICK).ask(mode="team_collab")
+
+    inner = [s for s in seen.named("main") if s.attributes]
+    above = {span.context.span_id: span for span in seen.named("member")}
+    pairs = {
+        (span.attributes["daruma.member"], above[span.parent.span_id].attributes["daruma.phase"])
+        for span in inner
+    }
+    assert pairs == {("a", "a"), ("b", "b")}
 
 
 def test_a_failover_is_one_span_for_each_request(seen: Seen, tmp_path: Path) -> None:
@@ -126,6 +165,14 @@ def test_a_bug_shows_where_it_is(seen: Seen) -> None:
     (told,) = (event.attributes for event in broken.events if event.name == "exception")
     assert "scripted.py" in told["exception.stacktrace"]
     assert "my-own-words" not in seen.text
+
+
+def test_a_tool_that_fails_is_marked(seen: Seen) -> None:
+    """The call, not the run."""
+    Run([calls(call("fall", text="x")), say()], tools=[fall], settings=QUICK).ask()
+
+    assert seen.one("execute_tool fall").status.status_code == StatusCode.ERROR
+    assert seen.one(ROOT).status.status_code == StatusCode.UNSET
 
 
 def test_checks_and_commands_are_spans(seen: Seen, tmp_path: Path) -> None:

@@ -116,6 +116,16 @@ async def test_a_tenant_s_queue_lies_in_its_own_schema(postgres_url: str) -> Non
     assert found == [("tenant",)]
 
 
+async def test_the_queue_is_made_once_by_many_at_once(postgres_url: str) -> None:
+    """The first to submit anything makes it."""
+    async with aopen_postgres(postgres_url) as pg:
+        async with asyncio.TaskGroup() as group:
+            for number in range(8):
+                group.create_task(asubmit(pg, ASKED, f"t{number}"))
+
+        assert len(await jobs_on(pg)) == 8
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("given", "refusal"),
