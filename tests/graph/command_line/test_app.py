@@ -16,11 +16,8 @@ from tests.fault_proxy import FaultProxy, fault_proxy, passing
 from tests.mcp_servers import McpServerOfOurs
 from tests.openai_answers import Reply
 from tests.openai_server import Answer, Fault, openai_server
-from tests.parts import a_failure
 
-from daruma.graph.command_line._errors import complaint, failed, kept
-from daruma.graph.models import ModelUnavailable
-from daruma.state.failure import TaskFailed
+from daruma.graph.command_line._errors import complaint, kept
 
 NOBODY = "postgresql://nobody@127.0.0.1:1/nothing"
 
@@ -356,15 +353,6 @@ def test_a_failure_that_is_raised_is_one_line_and_can_be_gone_on_with(
     assert "out of order" in line
     daruma.script(main=[DONE, DONE])
     assert daruma(again, "t").code == 0
-
-
-def test_a_task_that_failed_is_no_mistake_of_a_person() -> None:
-    """EM-05: a mistake is mended and the command typed again; this is a failure."""
-    assert failed(TaskFailed(a_failure()))
-    assert failed(TimeoutError("slow"))
-    assert not failed(ModelUnavailable("no key"))
-    assert not failed(ZeroDivisionError("planted"))
-    assert complaint(TaskFailed(a_failure())) == "llm_failure in main: broken"
 
 
 # --- What the command line says of a damaged thread, and how one goes on with it (DU-05).

@@ -50,17 +50,6 @@ def test_changed_tests_and_old_red_ones_are_told(daruma: Daruma) -> None:
     assert "tests changed: test_new.py" in page.out
 
 
-def test_a_run_ends_with_its_result(daruma: Daruma) -> None:
-    """Exit code 0, a summary for people, and the thread's name to come back to."""
-    said = daruma("run", "Say hello", "--model", daruma.script(main=[{"say": "Hello!"}]))
-
-    assert said.code == 0
-    assert "completed" in said.out
-    assert said.out.count("Hello!") == 1
-    thread = next(line.split()[1] for line in said.out.splitlines() if line.startswith("thread"))
-    assert daruma("resume", thread).code == 0
-
-
 @pytest.mark.long
 def test_a_thread_keeps_the_model_that_it_ran_with(daruma: Daruma) -> None:
     """Unless one is given: whatever the settings name by now."""
@@ -74,20 +63,6 @@ def test_a_thread_keeps_the_model_that_it_ran_with(daruma: Daruma) -> None:
     assert (again.code, "scripted:" in again.out) == (0, True)
     assert "/no/such" in other.complaint
     assert "/not/there" in given.complaint
-
-
-def test_a_success_that_nothing_checked_says_so(daruma: Daruma) -> None:
-    """MO-10: on every face of the command line; and it is a success."""
-    said = planned(daruma, "--yes")
-    as_json = daruma("show", "t", "--json")
-
-    assert said.code == 0
-    assert "completed, not checked" in said.out
-    for face in (("show", "t"), ("threads",), ("resume", "t")):
-        assert "completed, not checked" in daruma(*face).out, face
-    result = as_json.json["result"]
-    assert (result["headline"], result["status"]) == ("completed, not checked", "completed")
-    assert result["checked"] == {"outcome": "none", "by": [], "why": result["checked"]["why"]}
 
 
 def test_json_is_the_last_line_and_the_only_one(daruma: Daruma) -> None:
@@ -109,23 +84,6 @@ def test_without_yes_a_plan_waits_and_says_how_to_answer(daruma: Daruma) -> None
     assert said.code == 3
     assert said.out.count("Just do it.") == 1
     assert "daruma answer t --confirm\n" in said.out
-
-
-def test_an_edited_plan_with_a_cycle_is_refused_and_the_review_stays_open(daruma: Daruma) -> None:
-    """One line that names the phases; nothing has run."""
-    planned(daruma)
-    cyclic = [
-        {"id": "a", "title": "A", "depends_on": ["b"]},
-        {"id": "b", "title": "B", "depends_on": ["a"]},
-    ]
-    (daruma.folder / "plan.json").write_text(json.dumps({"phases": cyclic}))
-
-    said = daruma("answer", "t", "--edit", "plan.json")
-
-    assert said.code == 2
-    assert "a -> b -> a" in said.err or "b -> a -> b" in said.err
-    assert len(said.err.strip().splitlines()) == 1
-    assert daruma("answer", "t", "--confirm").code == 0
 
 
 def test_an_edited_plan_is_the_one_that_runs(daruma: Daruma) -> None:
@@ -154,31 +112,6 @@ def test_yes_agrees_to_what_is_optional_only(daruma: Daruma) -> None:
     assert [each["approval_id"] for each in question["value"]["approvals"]] == ["look"]
     assert daruma("answer", "t", "--approve").code == 0
     assert (daruma.folder / "ws" / "made").exists()
-
-
-def test_calls_are_approved_and_denied_by_their_ids(daruma: Daruma) -> None:
-    """One of two runs; the other is told to the model with its reason."""
-    commanded(daruma, calls=[command("touch one", "a"), command("touch two", "b")])
-
-    said = daruma("answer", "t", "--approve", "a", "--deny", "--reason", "not that one")
-
-    assert said.code == 0
-    assert (daruma.folder / "ws" / "one").exists()
-    assert not (daruma.folder / "ws" / "two").exists()
-    assert "not that one" in daruma("show", "t").out
-
-
-def test_a_call_runs_as_a_person_changed_it(daruma: Daruma) -> None:
-    """TL-14: the edited command runs, the model's own does not; what can not be read says so."""
-    commanded(daruma, calls=[command("touch one", "a")])
-
-    refused = daruma("answer", "t", "--edit", "a", "--args", "touch two")
-    said = daruma("answer", "t", "--edit", "a", "--args", '{"command": "touch two"}')
-
-    assert "--args is not JSON" in refused.complaint
-    assert said.code == 0
-    assert not (daruma.folder / "ws" / "one").exists()
-    assert (daruma.folder / "ws" / "two").exists()
 
 
 def test_a_task_does_not_write_the_next_ones_rules(daruma: Daruma) -> None:
