@@ -13,7 +13,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.types import Command, Interrupt, PregelTask, StateSnapshot
 from tests.parts import settings
-from tests.scripted_runs import phases, say
+from tests.scripted_runs import calls, phases, say
 from tests.waiting import cost_of
 from tests.worker_kill import QUICK
 from tests.worker_lines import WorkerLines
@@ -22,7 +22,7 @@ from daruma.graph.answers import PARK
 from daruma.graph.build import build_graph
 from daruma.graph.models import ScriptedChatModel
 from daruma.graph.run import Machine
-from daruma.graph.storage import Postgres, aopen_postgres, open_postgres
+from daruma.graph.storage import Postgres, aopen_postgres, open_postgres, replies_of
 from daruma.graph.workers import asubmit, asweep, awork, work
 from daruma.graph.workers._execution import DONE, Announcing, carry_out, park, rest_of
 from daruma.graph.workers._submission import SUBMISSION, Submission
@@ -133,6 +133,40 @@ async def test_a_request_that_was_begun_is_not_made_again(postgres_url: str) -> 
         assert begun.values["messages"] == []
         assert [each.text for each in first.values["messages"]] == ["Hello", "Hi."]
         assert again.config == first.config
+
+
+async def test_a_reply_that_was_accepted_is_carried_out(postgres_url: str) -> None:
+    """Its worker died between the two."""
+    async with aopen_postgres(postgres_url) as pg:
+        script = {"plan": [phases("one")], "main": [say()]}
+        graph = build_graph(ScriptedChatModel(script=script), (), Settings(), persistence=pg)
+        asked = {"messages": [HumanMessage("Go", id="m")], "mode": "plan_exec"}
+        (question,) = (await carry_out(graph, Submission("t", asked))).interrupts
+        reply = Submission("t", Command(resume={question.id: dict(YES)}))
+        await replies_of(graph.checkpointer).accept("t", reply.replies)
+
+        ended = await carry_out(graph, reply)
+
+        assert ended.values["result"].status == "completed"
+
+
+async def test_a_tool_that_ran_does_not_run_again(postgres_url: str) -> None:
+    """The job is given out again after the thread has ended."""
+    heard: list[str] = []
+
+    def shout(text: str) -> str:
+        """Say it loudly."""
+        heard.append(text)
+        return text
+
+    async with aopen_postgres(postgres_url) as pg:
+        model = ScriptedChatModel(script=[calls("shout"), say()])
+        graph = build_graph(model, [shout], Settings(), persistence=pg)
+        asked = {"messages": [HumanMessage("Go", id="m")], "mode": "react"}
+        for _ in range(3):
+            ended = await carry_out(graph, Submission("t", asked))
+
+        assert (heard, ended.values["result"].status) == (["hello"], "completed")
 
 
 # --- Reviews whose deadline has passed are parked once, by whoever comes along first (PL-03).

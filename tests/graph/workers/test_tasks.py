@@ -124,6 +124,16 @@ async def test_learning_twice_changes_nothing(postgres_url: str) -> None:
         assert await all_on(pg) == once
 
 
+async def test_what_is_on_record_no_more_is_nothing_to_learn_from(postgres_url: str) -> None:
+    """Nor is what another version has kept in another form."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        await pg.store.aput((*ROOT, "default", "experiences"), "odd", {"goal": 7})
+
+        assert await evolve(graph, "default", "none") is None
+        assert await evolve(graph, "default", "odd") is None
+
+
 async def test_what_a_dead_worker_ended_is_learned_from_all_the_same(postgres_url: str) -> None:
     """Its job comes again, there is nothing to do, and what it had not come to is done."""
     async with aopen_postgres(postgres_url) as pg:

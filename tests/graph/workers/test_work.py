@@ -234,6 +234,19 @@ async def test_a_bug_is_a_failed_job_with_a_line(postgres_url: str) -> None:
         assert await jobs_on(pg) == [("daruma.carry_out", "failed")]
 
 
+async def test_a_task_that_fails_is_no_failed_job(postgres_url: str) -> None:
+    """It is a thread that has ended."""
+    async with aopen_postgres(postgres_url) as pg:
+        retries = {"recovery": {"max_retries": 0, "wait_seconds": 0}}
+        graph = graph_on(pg, [{"raise": "down"}] * 9, fallback_chain=retries)
+        await asubmit(pg, ASKED, "t")
+
+        await awork(graph, wait=False)
+
+        assert (await stood(graph)).values["result"].status == "failed"
+        assert await jobs_on(pg) == []
+
+
 @pytest.mark.long
 async def test_a_worker_that_is_stopped_gives_its_job_back(postgres_url: str) -> None:
     """What runs is cancelled after its grace; the next worker makes a repeatable call once more."""
