@@ -42,7 +42,8 @@ def url(text: str, said: str) -> Mistake:
     return Mistake(said, ("threads",), (("DARUMA_POSTGRES_URL", text),))
 
 
-IN = ("run", "x", "--model", "scripted:script.json", "--workspace")
+RUN = ("run", "x", "--model", "scripted:script.json")
+IN = (*RUN, "--workspace")
 
 MISTAKES = {
     "DATABSE_URL": variable("DARUMA_DATABSE_URL", "did you mean DARUMA_POSTGRES_URL?"),
@@ -85,6 +86,22 @@ MISTAKES = {
     "equals": settings("mode = react\n", "has to hold keys and values, not str"),
     "unclosed": settings("llm: [", "daruma.yaml can not be read: line 1: expected"),
     "an encoding": settings(b"mode: react\n# \xe9\n", "line 2 is no UTF-8: save it as that"),
+    "a mode that is none": typed("unknown mode 'fast'; there are:", *RUN, "--mode", "fast"),
+    "an option that is none": typed("--wurkspace", *RUN, "--wurkspace", "."),
+    "a model that is none": typed('unknown model "llama"', "run", "x", "--model", "llama"),
+    "a script that is not there": typed("no.yaml", "run", "x", "--model", "scripted:no.yaml"),
+    "no key": typed("OPENAI_API_KEY is not set", "run", "x", "--model", "openai:test"),
+    "a name nobody can type": typed("thread name '-x'", *RUN, "--thread", "-x"),
+    "nobody to answer": typed("no thread 'nobody'", "answer", "nobody", "--confirm"),
+    "no answer": typed("give an answer: one of --confirm", "answer", "t"),
+    "two answers": typed(
+        "give one of --confirm, --text", "answer", "t", "--confirm", "--text", "x"
+    ),
+    "nothing to answer": typed("'THREAD'; `daruma answer --help` explains it", "answer"),
+    "no such scenario": typed("there are: fix, gives-up", "demo", "cook"),
+    "a group alone": typed("of `daruma memory`: list, search, add, forget", "memory"),
+    "no such command": typed("No such command 'dance'; `daruma --help` explains it", "dance"),
+    "another task": typed("answer it first", *RUN, "--thread", "brave-otter"),
     "no goal": typed("'GOAL'; `daruma run --help` explains it", "run"),
     "goal empty": typed("say what is to be done", "run", ""),
     "goal as an option": typed("GOAL stands without an option", "run", "--goal", "Do it"),
@@ -135,7 +152,7 @@ def begun(daruma: Daruma) -> Daruma:
     return daruma
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("part", range(4))
 def test_a_newcomers_mistake_is_one_line_that_says_what_to_do(
     part: int, begun: Daruma, monkeypatch: pytest.MonkeyPatch

@@ -165,17 +165,6 @@ def test_a_yes_for_calls_to_come_is_only_offered_where_it_can_be_given() -> None
     assert editing.answers(asked)["decisions"][0]["decision"] == "edit"
 
 
-def test_several_calls_come_one_by_one() -> None:
-    """Each with its number; later leaves all of them open, and says so."""
-    person = Person("a", "d", "no", "l")
-
-    reply = person.answers(approvals(*(approval(f"c{n}") for n in range(1, 4))))
-
-    assert reply is None
-    for which in ("1 of 3", "2 of 3", "3 of 3", "all of it stays open"):
-        assert which in person.saw
-
-
 def test_nothing_is_left_out_silently() -> None:
     """Of a very long command it is said how many lines are not shown, and how to see them."""
     command = "\n".join(f"echo {number}" for number in range(1000))

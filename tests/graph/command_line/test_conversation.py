@@ -99,14 +99,3 @@ def test_the_next_run_goes_on_with_it(parked: Daruma) -> None:
     assert "Which Monday?" in said.out
     assert again.json["clarification"]["partial_args"]["text"] == "hello"
     assert again.json["clarification"]["partial_args"]["day"]
-
-
-def test_something_else_is_a_new_task(parked: Daruma) -> None:
-    """Exit code 0."""
-    model = parked.script(main=[{"say": "unused"}, {"say": "Lima."}])
-
-    said = parked("run", "--thread", "t", "--model", model, "What is the capital of Peru?")
-
-    assert said.code == 0
-    assert "whisper is not gone on with" in said.out
-    assert parked("threads").out.split("\t")[1] == "completed, not checked"

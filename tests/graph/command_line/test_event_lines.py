@@ -18,8 +18,10 @@ from daruma.state.events import (
     CallSettled,
     ContextCompacted,
     Event,
+    LessonsGiven,
     MemberCompleted,
     MemberStarted,
+    MemoryRecalled,
     MergeCompleted,
     ModelAttemptFailed,
     ModelCallCompleted,
@@ -42,33 +44,6 @@ from daruma.tools.calls._journal import WAYS, Settles
 # --- Budgets of tokens, money and time on paper.
 
 WHERE: Any = {"node": "main", "scope": "task", "measure": "usd"}
-
-
-def test_a_spent_budget_is_told_and_what_became_of_it() -> None:
-    """In the words that people write amounts in."""
-    spent = BudgetSpent(**WHERE, spent=0.26, limit=0.25).to_dict()
-    granted = BudgetSettled(**WHERE, more=0.25).to_dict()
-    ended = BudgetSettled(**WHERE, stopped=True).to_dict()
-
-    lines = [line.text for event in (spent, granted, ended) for line in lines_of(event)]
-    assert lines == [
-        "the task's budget is spent",
-        "granted $0.25 more",
-        "the work stops where its budget is spent",
-    ]
-
-
-def test_steps_that_are_used_up_are_told_as_steps() -> None:
-    """RE-03a."""
-    steps: Any = WHERE | {"measure": "steps"}
-    events = (BudgetSpent(**steps, spent=2, limit=2), BudgetSettled(**steps, more=50))
-
-    lines = [line for event in events for line in lines_of(event.to_dict())]
-    assert [line.text for line in lines] == [
-        "the task's steps are used up",
-        "granted 50 steps more",
-    ]
-    assert lines[0].tail == "2 steps of 2 steps"
 
 
 def test_limited_measures_stand_beside_the_steps() -> None:
@@ -128,40 +103,6 @@ def test_what_was_put_back_can_be_had_again() -> None:
     assert "what was there is kept: daruma undo brave-otter-7k2f --to 7f\n" in file.getvalue()
 
 
-# --- A compaction is one line.
-
-
-@pytest.mark.parametrize(
-    ("changes", "size", "done"),
-    [
-        (
-            {"saved": {"memory": 400, "prune": 3000}, "exact": True},
-            "context: 8,204 tokens, now 5,630 of 8,000",
-            "recalled memory dropped, old outputs left out",
-        ),
-        (
-            {"saved": {"summarise": 2000}, "messages": 57, "by": "rules"},
-            "context: about 8,204 tokens, now 5,630 of 8,000",
-            "old messages summarised (57 by rules: no model did)",
-        ),
-        (
-            {"saved": {}},
-            "context: about 8,204 tokens, now 5,630 of 8,000",
-            "nothing could be left out",
-        ),
-    ],
-)
-def test_it_says_how_large_it_was_and_what_was_done(
-    changes: dict[str, Any], size: str, done: str
-) -> None:
-    """CX-01 and FA-04."""
-    cost = ContextCost(node="main", budget=8000, before=8204, after=5630, **changes)
-
-    (line,) = lines_of(ContextCompacted(node="main", cost=cost.to_dict()).to_dict())
-
-    assert line == Line("note", size, done)
-
-
 # --- Setbacks are told while they happen: what failed, what is done about it, what became of
 # that.
 
@@ -171,53 +112,122 @@ FAILED = ModelAttemptFailed(
 LAST = ModelAttemptFailed(node="main", model="a", attempt=3, error="reset", then="gave up")
 
 
-@pytest.mark.parametrize(
-    ("event", "lines"),
-    [
-        (FAILED, [Line("bad", "a, request 2 (429): slow down", "again in 2.0 s")]),
-        (LAST, [Line("bad", "a, request 3: reset", "gave up")]),
-        (
-            RecoveryStarted(
-                code="loop_detected",
-                message="search, 3 times with the same result",
-                progress={"percent": 25, "reasoning": "1 of 4 phases"},
-            ),
-            [
-                Line("head", "Recovery"),
-                Line("bad", "search, 3 times with the same result", "loop_detected"),
-                Line("note", "25 % done: 1 of 4 phases"),
-            ],
+def compacted(**changes: Any) -> Event:
+    cost = ContextCost(node="main", budget=8000, before=8204, after=5630, **changes)
+    return ContextCompacted(node="main", cost=cost.to_dict())
+
+
+EXACTLY = "context: 8,204 tokens, now 5,630 of 8,000"
+ABOUT = "context: about 8,204 tokens, now 5,630 of 8,000"
+STEPS: Any = WHERE | {"measure": "steps"}
+LINES: list[tuple[Event, list[Line]]] = [
+    (
+        BudgetSpent(**WHERE, spent=0.26, limit=0.25),
+        [Line("bad", "the task's budget is spent", "$0.26 of $0.25")],
+    ),
+    (BudgetSettled(**WHERE, more=0.25), [Line("ok", "granted $0.25 more")]),
+    (
+        BudgetSettled(**WHERE, stopped=True),
+        [Line("note", "the work stops where its budget is spent")],
+    ),
+    (
+        BudgetSpent(**STEPS, spent=2, limit=2),
+        [Line("bad", "the task's steps are used up", "2 steps of 2 steps")],
+    ),
+    (BudgetSettled(**STEPS, more=50), [Line("ok", "granted 50 steps more")]),
+    (
+        compacted(saved={"memory": 400, "prune": 3000}, exact=True),
+        [Line("note", EXACTLY, "recalled memory dropped, old outputs left out")],
+    ),
+    (
+        compacted(saved={"summarise": 2000}, messages=57, by="rules"),
+        [Line("note", ABOUT, "old messages summarised (57 by rules: no model did)")],
+    ),
+    (compacted(saved={}), [Line("note", ABOUT, "nothing could be left out")]),
+    (FAILED, [Line("bad", "a, request 2 (429): slow down", "again in 2.0 s")]),
+    (LAST, [Line("bad", "a, request 3: reset", "gave up")]),
+    (
+        RecoveryStarted(
+            code="loop_detected",
+            message="search, 3 times with the same result",
+            progress={"percent": 25, "reasoning": "1 of 4 phases"},
         ),
-        (
-            RecoveryChosen(
-                strategy="alternative-tool",
-                reasoning="It is down.",
-                confidence=0.85,
-                by="model",
-                tool_name="brave_search",
-                parameters={"query": "x"},
-            ),
-            [
-                Line(
-                    "note", "alternative-tool: brave_search x", "confidence 0.85, chosen by model"
-                ),
-                Line("words", "It is down."),
-            ],
+        [
+            Line("head", "Recovery"),
+            Line("bad", "search, 3 times with the same result", "loop_detected"),
+            Line("note", "25 % done: 1 of 4 phases"),
+        ],
+    ),
+    (
+        RecoveryChosen(
+            strategy="alternative-tool",
+            reasoning="It is down.",
+            confidence=0.85,
+            by="model",
+            tool_name="brave_search",
+            parameters={"query": "x"},
         ),
-        (
-            RecoveryCompleted(strategy="retry", carried="denied"),
-            [Line("bad", "retry: denied")],
-        ),
-    ],
-)
-def test_each_setback_has_its_line(event: Event, lines: list[Line]) -> None:
-    """RE-09 and FA-04: what a person has to know of it, and no more."""
+        [
+            Line("note", "alternative-tool: brave_search x", "confidence 0.85, chosen by model"),
+            Line("words", "It is down."),
+        ],
+    ),
+    (
+        RecoveryCompleted(strategy="retry", carried="denied"),
+        [Line("bad", "retry: denied")],
+    ),
+    (
+        RecoveryStarted(code="timeout", message="slow"),
+        [Line("head", "Recovery"), Line("bad", "slow", "timeout")],
+    ),
+    (
+        MemberStarted(phase_id="p1", expert="tester", workspace="/w/p1"),
+        [Line("head", "tester takes up p1", "/w/p1")],
+    ),
+    (
+        MemberStarted(phase_id="p1", expert="tester", workspace=None),
+        [Line("head", "tester takes up p1")],
+    ),
+    (
+        MemberCompleted(phase_id="p1", expert="tester", outcome="completed"),
+        [Line("ok", "tester has ended p1: completed")],
+    ),
+    (
+        MemberCompleted(phase_id="p1", expert="tester", outcome="failed"),
+        [Line("bad", "tester has ended p1: failed")],
+    ),
+    (MergeCompleted(phase_id="p1", paths=("a",)), [Line("ok", "p1 is merged", "1 file")]),
+    (
+        MergeCompleted(phase_id="p1", paths=(), conflicts=("a", "b")),
+        [
+            Line("bad", "p1 is not merged: 2 files met other work"),
+            Line("note", "a"),
+            Line("note", "b"),
+        ],
+    ),
+    (MemoryRecalled(ids=("a",)), [Line("note", "recalled 1 memory")]),
+    (MemoryRecalled(ids=("a", "b")), [Line("note", "recalled 2 memories")]),
+    (MemoryRecalled(ids=("a",), note="slow"), [Line("note", "slow")]),
+    (
+        LessonsGiven(pitfalls=("a", "b"), variants=("v",)),
+        [Line("note", "told of 2 historical pitfalls and 1 learned instruction")],
+    ),
+    (LessonsGiven(variants=("v",)), [Line("note", "told of 1 learned instruction")]),
+    (LessonsGiven(variants=("v",), note="slow"), [Line("note", "slow")]),
+    (VerificationCompleted(passed=True, summary="x: none"), [Line("ok", "verified")]),
+    (VerificationCompleted(passed=None, summary="x: none"), [Line("note", "not checked: x: none")]),
+    (VerificationCompleted(passed=False, summary="x: none"), [Line("bad", "not verified")]),
+    (
+        Reflected(text="I see.", member="p2"),
+        [Line("head", "p2: Reflection"), Line("words", "p2: I see.")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("event", "lines"), LINES)
+def test_each_thing_has_its_line(event: Event, lines: list[Line]) -> None:
+    """RE-03a, CX-01, RE-09, PL-06, MO-10, FA-04: what a person has to know of it, and no more."""
     assert lines_of(event.to_dict()) == lines
-
-
-def test_a_failure_without_progress_is_told_without() -> None:
-    """RE-09: nothing is made up."""
-    assert len(lines_of(RecoveryStarted(code="timeout", message="slow").to_dict())) == 2
 
 
 @pytest.mark.parametrize("carried", get_args(Carried))
@@ -248,46 +258,6 @@ def test_a_failover_is_summed_up(used: str, said: str) -> None:
 # --- What the members of a team do is told with the phase that they do it for.
 
 
-@pytest.mark.parametrize(
-    ("event", "lines"),
-    [
-        (
-            MemberStarted(phase_id="p1", expert="tester", workspace="/w/p1"),
-            [Line("head", "tester takes up p1", "/w/p1")],
-        ),
-        (MemberStarted(phase_id="p1", expert="tester", workspace=None),
-         [Line("head", "tester takes up p1")]),
-        (
-            MemberCompleted(phase_id="p1", expert="tester", outcome="completed"),
-            [Line("ok", "tester has ended p1: completed")],
-        ),
-        (
-            MemberCompleted(phase_id="p1", expert="tester", outcome="failed"),
-            [Line("bad", "tester has ended p1: failed")],
-        ),
-        (MergeCompleted(phase_id="p1", paths=("a",)), [Line("ok", "p1 is merged", "1 file")]),
-        (
-            MergeCompleted(phase_id="p1", paths=(), conflicts=("a", "b")),
-            [
-                Line("bad", "p1 is not merged: 2 files met other work"),
-                Line("note", "a"),
-                Line("note", "b"),
-            ],
-        ),
-    ],
-)  # fmt: skip
-def test_each_step_of_a_team_has_its_lines(event: Event, lines: list[Line]) -> None:
-    """PL-06: who works on what, and whether it came together."""
-    assert lines_of(event.to_dict()) == lines
-
-
-def test_what_a_member_does_names_its_phase() -> None:
-    """Members work at the same time: their lines would mix otherwise."""
-    lines = lines_of(Reflected(text="I see.", member="p2").to_dict())
-
-    assert [line.text for line in lines] == ["p2: Reflection", "p2: I see."]
-
-
 def test_what_a_member_s_call_did_names_its_phase_once() -> None:
     """In the panel while it runs, and in the line that stays."""
     file, about = StringIO(), {"call_id": "c", "tool": "search", "member": "p2"}
@@ -297,13 +267,6 @@ def test_what_a_member_s_call_did_names_its_phase_once() -> None:
 
     assert file.getvalue().count("p2: search") == 1
     assert "p2: p2" not in file.getvalue()
-
-
-def test_what_was_not_checked_has_not_passed() -> None:
-    """MO-10: neither green nor red."""
-    for passed, mark in ((True, "ok"), (None, "note"), (False, "bad")):
-        (line,) = lines_of(VerificationCompleted(passed=passed, summary="x: none").to_dict())
-        assert line.mark == mark
 
 
 def test_members_who_do_the_same_are_told_apart() -> None:

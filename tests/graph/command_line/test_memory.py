@@ -7,9 +7,8 @@ import pytest
 from rich.console import Console
 from tests.daruma_command import DONE, Daruma
 
-from daruma.graph.command_line._event_lines import lines_of
 from daruma.graph.command_line._memory import memory_table
-from daruma.graph.command_line._output import Line, Paper
+from daruma.graph.command_line._output import Paper
 from daruma.state.lessons import Remembered
 
 FACT = "The billing tests need DB_URL."
@@ -116,11 +115,3 @@ def test_elsewhere_a_memory_is_one_line() -> None:
     memory_table([hostile]).show(Paper(Console(file=out)))
 
     assert out.getvalue() == "a1\tcommon\ta b\t1970-01-01\tred lamp\n"
-
-
-def test_a_run_says_what_it_recalled() -> None:
-    """Or why it could not."""
-    recalled = {"type": "memory_recalled", "ids": ("a", "b"), "note": ""}
-
-    assert lines_of(recalled) == [Line("note", "recalled 2 memories")]
-    assert lines_of({**recalled, "note": "slow"}) == [Line("note", "slow")]

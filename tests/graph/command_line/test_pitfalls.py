@@ -12,8 +12,7 @@ from rich.console import Console
 from tests.daruma_command import DONE, Daruma, Said
 from tests.tools.evolution.ended_tasks import on_record
 
-from daruma.graph.command_line._event_lines import lines_of
-from daruma.graph.command_line._output import Line, Paper
+from daruma.graph.command_line._output import Paper
 from daruma.graph.command_line._pitfalls import table_of
 from daruma.graph.storage import aopen_postgres
 from daruma.state.lessons import Experience, KnownPitfall, Lessons, Pitfall, Setback
@@ -120,13 +119,6 @@ def test_where_there_is_nothing_it_is_said_who_has_some(daruma: Daruma) -> None:
     assert (empty.json, empty.code) == ([], 0)
 
 
-def test_what_is_no_longer_shared_loses_its_mark(daruma: Daruma) -> None:
-    """EV-04: the next time that anybody looks."""
-    id_ = keep(daruma, shared=True)
-
-    assert daruma("pitfalls", "show", id_, "--json").json["shared"] is False
-
-
 @pytest.mark.parametrize(
     ("args", "why"),
     [
@@ -169,17 +161,6 @@ def test_on_a_terminal_a_pitfall_can_not_act() -> None:
     table_of([hostile], everything=True).show(paper)
 
     assert "\x1b" not in out.getvalue()
-
-
-def test_a_run_says_what_it_was_told_of() -> None:
-    """Or why it could not be looked up."""
-    given = {"type": "lessons_given", "pitfalls": ("a", "b"), "variants": ("v",), "note": ""}
-
-    assert lines_of(given) == [
-        Line("note", "told of 2 historical pitfalls and 1 learned instruction")
-    ]
-    assert lines_of({**given, "pitfalls": ()}) == [Line("note", "told of 1 learned instruction")]
-    assert lines_of({**given, "note": "slow"}) == [Line("note", "slow")]
 
 
 def test_what_is_told_names_how_it_went(daruma: Daruma) -> None:
@@ -292,15 +273,6 @@ def test_a_recovery_is_answered(daruma: Daruma, answer: list[str], code: int, ca
 
     assert daruma("answer", "t", *answer, "--json").code == code
     assert f"parameter-adjustment, {carried}" in daruma("show", "t").out
-
-
-def test_yes_agrees_to_a_recovery(daruma: Daruma) -> None:
-    """It is an optional approval; with ``--json`` the result says what was done."""
-    said = waiting(daruma, "--yes", "--json")
-
-    assert said.code == 0
-    (recovery,) = said.json["recoveries"]
-    assert (recovery["carried"], recovery["worked"]) == ("approved", True)
 
 
 def test_yes_does_not_answer_a_recoverys_question(daruma: Daruma) -> None:

@@ -20,11 +20,10 @@ from tests.parts import a_phase, a_plan, a_state, a_task, taken
 from tests.screen import Screen
 from tests.terminal import Terminal
 
-from daruma.graph.command_line._event_lines import change_lines, lines_of
+from daruma.graph.command_line._event_lines import lines_of
 from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._printable import one_line, shown
 from daruma.graph.command_line._progress import Progress, bar, in_words, spent_of
-from daruma.graph.timeline import call_title
 from daruma.state.events import EVENTS
 from daruma.state.steps import ArgumentRepair, Audit, ContextCost, LeftOut, NameChange
 from daruma.state.text import reveal_invisible
@@ -149,20 +148,6 @@ def test_a_line_is_cut_to_its_limit() -> None:
     assert one_line("a" * 20, 10) == "a" * 9 + "…"
 
 
-def test_without_a_terminal_lines_are_plain() -> None:
-    """No colours, no drawing, one event a line however long: fit for a log."""
-    paper, file = printed(40)
-
-    with Progress(paper) as progress:
-        progress.begin("brave-otter", "openai:test")
-        progress.see("custom", an_event("model_call_started", "main"))
-        progress.see("custom", an_event("plan_rejected", "word " * 30))
-
-    lines = file.getvalue().splitlines()
-    assert lines[1] == "● thread brave-otter  openai:test"
-    assert len([line for line in lines if "word" in line]) == 1
-
-
 def test_a_narrow_terminal_is_never_overrun() -> None:
     """At 60 columns long texts are wrapped under themselves."""
     paper, file = printed(60, terminal=True)
@@ -188,19 +173,6 @@ async def test_a_terminal_shows_what_is_going_on_and_clears_it_away() -> None:
     assert "1/3" in drawn
     left = Screen().write(file.getvalue())
     assert ("".join(left.shown), left.cursor_shown) == ("", True)
-
-
-def test_a_dumb_terminal_gets_plain_lines() -> None:
-    """It knows no codes: not one is sent, and nothing is drawn."""
-    file = StringIO()
-    paper = Paper(Console(file=file, force_terminal=True, _environ={"TERM": "dumb"}))
-
-    with Progress(paper) as progress:
-        progress.see("custom", an_event("model_call_started", "main"))
-        progress.see("custom", an_event("plan_rejected", "no plan"))
-
-    assert "no plan" in file.getvalue()
-    assert "\x1b" not in file.getvalue()
 
 
 def test_an_ascii_output_gets_ascii_symbols() -> None:
@@ -231,22 +203,6 @@ def test_a_tool_s_line_says_what_it_did() -> None:
         progress.see("custom", ended)
 
     assert file.getvalue() == "  ✓ str_replace a.py\n    - x - y\n    + x + y\n"
-
-
-TITLES: list[tuple[str, dict[str, Any], str]] = [
-    ("run_command", {"command": "pytest -x"}, "$ pytest -x"),
-    ("str_replace_editor", {"command": "view", "path": "a.py"}, "view a.py"),
-    ("search", {"pattern": "def add", "glob": "*.py"}, "search def add *.py"),
-    ("look_up", {"ids": [1, 2], "text": "long " * 50}, "look_up [1, 2]"),
-    ("run_tests", {}, "run_tests"),
-]
-
-
-@pytest.mark.parametrize(("tool", "args", "title"), TITLES)
-def test_a_call_has_a_short_title(tool: str, args: dict[str, Any], title: str) -> None:
-    """What it does to what."""
-    assert call_title(tool, args) == title
-    assert change_lines(args) == []
 
 
 def test_an_aside_is_made_once_before_its_event() -> None:

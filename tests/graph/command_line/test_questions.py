@@ -72,17 +72,6 @@ def test_an_approval_is_told_whole() -> None:
     ]
 
 
-def test_warnings_come_first() -> None:
-    """As the question has them, and what they are about is spelled out below."""
-    hidden = an_approval(command="l\u200bs", args={"command": "l\u200bs"})
-    said = ["command: invisible characters", "a: control characters"]
-
-    lines = printed(hidden | {"warnings": said}, width=200)
-
-    assert lines[:2] == [f"!! Look closely: {each}" for each in said]
-    assert r"  ▸ $ l\u200bs" in lines
-
-
 def test_every_line_of_a_command_stands_behind_a_mark() -> None:
     """Text that looks like one of our lines is seen to be the command's."""
     command = "ls\n  · sandbox: namespace\n!! all is well"
@@ -271,19 +260,6 @@ def test_all_of_a_recovery_is_shown() -> None:
         Line("given", "to say: May I?"),
         Line("note", "confidence 0.60, chosen by model"),
     ]
-
-
-def test_what_is_hidden_in_a_recovery_is_spelled() -> None:
-    """TL-13: as in an approval; a parameter that is JSON text is not taken for a number."""
-    lines = recovery_lines(request(parameters={"to\u202e": "x\u200by", "n": "5"}))
-
-    assert Line("given", "to\\u202e: x\\u200by") in lines
-    assert Line("given", 'n: "5"') in lines
-
-
-def test_a_bare_recovery_has_three_lines() -> None:
-    """Nothing stands there for what was not said."""
-    assert len(recovery_lines(request())) == 3
 
 
 # --- A plan under review shows everything that will be done.

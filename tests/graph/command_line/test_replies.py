@@ -111,15 +111,39 @@ def test_a_recovery_is_agreed_to_or_not_or_replaced(name: str) -> None:
     assert read_reply(recovery().value, reply)
 
 
-def test_the_commands_that_answer_a_recovery_do() -> None:
-    """RE-06: as printed, each of them."""
-    commands = how_to_answer("t", [recovery()])
+@pytest.mark.parametrize(
+    ("thread", "asked", "commands"),
+    [
+        (
+            "t",
+            recovery(),
+            [
+                "--approve t/1:recovery:0",
+                "--deny --reason 'why not'",
+                "--text 'what to do instead'",
+            ],
+        ),
+        ("t", held(), ["--text retry", "--text restore", "--text keep"]),
+        ("my thread", approvals("a; rm -rf /"), ["--approve 'a; rm -rf /@digest of a;'"]),
+    ],
+    ids=["recovery", "options", "quoted"],
+)
+def test_the_commands_that_answer_can_be_pasted(
+    thread: str, asked: Interrupt, commands: list[str]
+) -> None:
+    """RE-06, RO-03: each that would do; names are quoted for the shell."""
+    found = how_to_answer(thread, [asked])
 
-    assert commands == [
-        "daruma answer t --approve t/1:recovery:0",
-        "daruma answer t --deny --reason 'why not'",
-        "daruma answer t --text 'what to do instead'",
-    ]
+    named = "'my thread'" if " " in thread else thread
+    assert found[: len(commands)] == [f"daruma answer {named} {each}" for each in commands]
+
+
+def test_a_plan_is_rejected_with_what_is_wanted() -> None:
+    """PL-02: the model is told."""
+    reply = Given(reject="more care").replies("t", [review()])["i1"]
+
+    assert reply == {"decision": "reject", "feedback": "more care"}
+    assert read_reply(review().value, reply)
 
 
 REFUSED: dict[str, tuple[Given, Interrupt, str]] = {
@@ -157,15 +181,6 @@ def test_an_answer_that_fits_nothing_is_refused(name: str) -> None:
 
     with pytest.raises(AnswerRefused, match=said):
         given.replies("t", [asked])
-
-
-def test_a_call_runs_with_the_arguments_given() -> None:
-    """TL-14: those and no others; the digest is that of what was asked."""
-    reply = CHANGED_A.replies("t", [approvals("a")])["i1"]
-
-    (decision,) = reply["decisions"]
-    assert decision["args"] == {"command": "ls -l"}
-    assert decision["digest"] == "digest of a"
 
 
 @pytest.mark.parametrize(
@@ -219,22 +234,6 @@ BARE = {
 def test_without_an_id_all_are_meant(args: tuple[str, ...]) -> None:
     """``--approve`` and ``--deny`` may stand alone."""
     assert with_all(args) == BARE[args]
-
-
-def test_the_commands_that_answer_can_be_pasted() -> None:
-    """Names of threads and approvals are quoted for the shell."""
-    commands = how_to_answer("my thread", [approvals("a; rm -rf /", "b")])
-
-    assert "daruma answer 'my thread' --approve 'a; rm -rf /@digest of a;'" in commands
-
-
-def test_where_there_are_options_each_has_its_command() -> None:
-    """RO-03: what can be done after a failed rollback."""
-    assert how_to_answer("t", [held()]) == [
-        "daruma answer t --text retry",
-        "daruma answer t --text restore",
-        "daruma answer t --text keep",
-    ]
 
 
 def test_the_commands_that_answer_say_what_was_shown() -> None:
@@ -373,32 +372,6 @@ def test_resuming_parks_an_overdue_review_and_says_so(late: Daruma) -> None:
     assert "─── ✗ parked ───" in said.out
     assert "Is this plan right?  parked: it waits, without a deadline" in said.out
     assert "daruma answer t --confirm\n" in said.out
-
-
-@pytest.mark.long
-def test_a_parked_plan_goes_on_once_it_is_confirmed(late: Daruma) -> None:
-    """However late: by its own answer, or by agreeing to what waits."""
-    late("resume", "t")
-
-    said = late("answer", "t", "--confirm", "--json")
-
-    assert (said.code, said.json["status"]) == (0, "completed")
-    assert standing(late) == "completed, not checked"
-
-
-@pytest.mark.long
-def test_a_parked_plan_can_be_looked_at(late: Daruma) -> None:
-    """``show`` and ``resume`` change nothing of it, and offer the same."""
-    parked = late("resume", "t", "--json")
-
-    shown, again = late("show", "t"), late("resume", "t", "--json")
-
-    assert (parked.code, parked.json["status"]) == (3, "parked")
-    assert parked.json["interrupts"][0]["value"]["parked"] is True
-    assert again.json == parked.json
-    assert "thread t  parked" in shown.out
-    assert "daruma answer t --confirm\n" in shown.out
-    assert late("show", "t", "--json").json["status"] == "parked"
 
 
 @pytest.mark.long

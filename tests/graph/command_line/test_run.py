@@ -3,10 +3,8 @@
 import json
 import signal
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from io import StringIO
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ from tests.openai_server import Answerer, openai_server
 
 from daruma.graph.command_line._output import Paper
 from daruma.graph.command_line._tables import Table
-from daruma.nodes import plan, reflect
 
 
 def planned(daruma: Daruma, *options: str, **script: Any) -> Said:
@@ -53,17 +50,6 @@ def test_changed_tests_and_old_red_ones_are_told(daruma: Daruma) -> None:
     assert "tests changed: test_new.py" in page.out
 
 
-def test_a_run_ends_with_its_result(daruma: Daruma) -> None:
-    """Exit code 0, a summary for people, and the thread's name to come back to."""
-    said = daruma("run", "Say hello", "--model", daruma.script(main=[{"say": "Hello!"}]))
-
-    assert said.code == 0
-    assert "completed" in said.out
-    assert said.out.count("Hello!") == 1
-    thread = next(line.split()[1] for line in said.out.splitlines() if line.startswith("thread"))
-    assert daruma("resume", thread).code == 0
-
-
 @pytest.mark.long
 def test_a_thread_keeps_the_model_that_it_ran_with(daruma: Daruma) -> None:
     """Unless one is given: whatever the settings name by now."""
@@ -77,29 +63,6 @@ def test_a_thread_keeps_the_model_that_it_ran_with(daruma: Daruma) -> None:
     assert (again.code, "scripted:" in again.out) == (0, True)
     assert "/no/such" in other.complaint
     assert "/not/there" in given.complaint
-
-
-def test_a_finished_thread_tells_its_result_without_a_model(daruma: Daruma) -> None:
-    """Its script is gone, as a key may be: there is nothing to ask."""
-    daruma("run", "x", "--model", daruma.script(main=[DONE]), "--thread", "t")
-    (daruma.folder / "script.json").unlink()
-
-    assert daruma("resume", "t").code == 0
-    assert "script.json" in daruma("run", "y", "--thread", "t").complaint
-
-
-def test_a_success_that_nothing_checked_says_so(daruma: Daruma) -> None:
-    """MO-10: on every face of the command line; and it is a success."""
-    said = planned(daruma, "--yes")
-    as_json = daruma("show", "t", "--json")
-
-    assert said.code == 0
-    assert "completed, not checked" in said.out
-    for face in (("show", "t"), ("threads",), ("resume", "t")):
-        assert "completed, not checked" in daruma(*face).out, face
-    result = as_json.json["result"]
-    assert (result["headline"], result["status"]) == ("completed, not checked", "completed")
-    assert result["checked"] == {"outcome": "none", "by": [], "why": result["checked"]["why"]}
 
 
 def test_json_is_the_last_line_and_the_only_one(daruma: Daruma) -> None:
@@ -123,57 +86,12 @@ def test_without_yes_a_plan_waits_and_says_how_to_answer(daruma: Daruma) -> None
     assert "daruma answer t --confirm\n" in said.out
 
 
-def test_an_answer_goes_on_to_the_end(daruma: Daruma) -> None:
-    """The answering process knows model and settings from the thread itself."""
-    waiting = planned(daruma, "--json")
-
-    said = daruma("answer", "t", "--confirm", "--json")
-
-    assert [each["value"]["type"] for each in waiting.json["interrupts"]] == ["spec_review_request"]
-    assert (said.code, said.json["status"]) == (0, "completed")
-
-
-def test_a_rejected_plan_is_made_anew(daruma: Daruma) -> None:
-    """The feedback reaches the model, and the next plan waits for its own review (PL-02)."""
-    script = {"plan": [PLAN, OTHER_PLAN | {"expect": ["more care"]}]}
-    planned(daruma, **script)
-
-    said = daruma("answer", "t", "--reject", "more care", "--json")
-
-    assert said.code == 3
-    assert said.json["interrupts"][0]["value"]["phases"][0]["title"] == "Do it otherwise"
-    assert daruma("answer", "t", "--confirm").code == 0
-
-
-def test_resuming_with_yes_agrees_to_what_waits(daruma: Daruma) -> None:
-    """``--yes`` means the same in ``resume`` as in ``run``."""
-    planned(daruma)
-
-    assert daruma("resume", "t").code == 3
-    assert daruma("resume", "t", "--yes").code == 0
-
-
-def test_an_edited_plan_with_a_cycle_is_refused_and_the_review_stays_open(daruma: Daruma) -> None:
-    """One line that names the phases; nothing has run."""
-    planned(daruma)
-    cyclic = [
-        {"id": "a", "title": "A", "depends_on": ["b"]},
-        {"id": "b", "title": "B", "depends_on": ["a"]},
-    ]
-    (daruma.folder / "plan.json").write_text(json.dumps({"phases": cyclic}))
-
-    said = daruma("answer", "t", "--edit", "plan.json")
-
-    assert said.code == 2
-    assert "a -> b -> a" in said.err or "b -> a -> b" in said.err
-    assert len(said.err.strip().splitlines()) == 1
-    assert daruma("answer", "t", "--confirm").code == 0
-
-
 def test_an_edited_plan_is_the_one_that_runs(daruma: Daruma) -> None:
-    """The plan in the file takes the model's place (PL-02)."""
+    """What ``show`` gives is what ``--edit`` takes, in the model's place (PL-02)."""
     planned(daruma)
-    (daruma.folder / "plan.json").write_text(json.dumps({"phases": [{"title": "My own way"}]}))
+    plan = daruma("show", "t", "--json").json["plan"]
+    plan["phases"][0]["title"] = "My own way"
+    (daruma.folder / "plan.json").write_text(json.dumps(plan))
 
     said = daruma("answer", "t", "--edit", "plan.json", "--json")
 
@@ -194,64 +112,6 @@ def test_yes_agrees_to_what_is_optional_only(daruma: Daruma) -> None:
     assert [each["approval_id"] for each in question["value"]["approvals"]] == ["look"]
     assert daruma("answer", "t", "--approve").code == 0
     assert (daruma.folder / "ws" / "made").exists()
-
-
-def test_calls_are_approved_and_denied_by_their_ids(daruma: Daruma) -> None:
-    """One of two runs; the other is told to the model with its reason."""
-    commanded(daruma, calls=[command("touch one", "a"), command("touch two", "b")])
-
-    said = daruma("answer", "t", "--approve", "a", "--deny", "--reason", "not that one")
-
-    assert said.code == 0
-    assert (daruma.folder / "ws" / "one").exists()
-    assert not (daruma.folder / "ws" / "two").exists()
-    assert "not that one" in daruma("show", "t").out
-
-
-def test_a_call_runs_as_a_person_changed_it(daruma: Daruma) -> None:
-    """TL-14: the edited command runs, the model's own does not; what can not be read says so."""
-    commanded(daruma, calls=[command("touch one", "a")])
-
-    refused = daruma("answer", "t", "--edit", "a", "--args", "touch two")
-    said = daruma("answer", "t", "--edit", "a", "--args", '{"command": "touch two"}')
-
-    assert "--args is not JSON" in refused.complaint
-    assert said.code == 0
-    assert not (daruma.folder / "ws" / "one").exists()
-    assert (daruma.folder / "ws" / "two").exists()
-
-
-def test_what_was_not_decided_is_asked_again(daruma: Daruma) -> None:
-    """Approving one of two leaves the other open; nothing runs before both are decided."""
-    commanded(daruma, calls=[command("touch one", "a"), command("touch two", "b")])
-
-    said = daruma("answer", "t", "--approve", "a", "--json")
-
-    (question,) = said.json["interrupts"]
-    assert [each["approval_id"] for each in question["value"]["approvals"]] == ["b"]
-    assert daruma("answer", "t", "--approve", "b").code == 0
-
-
-def test_an_approval_shows_all_that_would_run(daruma: Daruma) -> None:
-    """The exact line, also where it tries to hide something, and where it runs."""
-    hidden = "echo\u00a0fine\u202e; rm -rf .; touch \x1b[8m"
-    said = commanded(daruma, calls=[command(hidden)])
-
-    assert r"$ echo\xa0fine\u202e; rm -rf .; touch \x1b[8m" in said.out
-    assert str(daruma.folder / "ws") in said.out
-    assert "daruma answer t --approve" in said.out
-
-
-def test_a_denied_required_call_blocks_the_task(daruma: Daruma) -> None:
-    """Exit code 1: only ``completed`` is success (MO-08)."""
-    rule = "tools: {policy: {run_command: {decision: confirm, required: true}}}\n"
-    daruma.configure(rule)
-    commanded(daruma, "--yes", calls=[command("touch made")])
-
-    said = daruma("answer", "t", "--deny", "--reason", "no", "--json")
-
-    assert (said.code, said.json["status"]) == (1, "blocked")
-    assert not (daruma.folder / "ws" / "made").exists()
 
 
 def test_a_task_does_not_write_the_next_ones_rules(daruma: Daruma) -> None:
@@ -320,20 +180,6 @@ def test_a_reopened_thread_keeps_its_model_and_settings(daruma: Daruma, again: s
     assert not (daruma.folder / "ws" / "two").exists()
 
 
-def test_a_question_is_answered_in_words(daruma: Daruma) -> None:
-    """A repeated failure asks a person, whose words the model gets (RE-05)."""
-    daruma.configure("fallback_chain: {recovery: {max_retries: 2}}\n")
-    fault, helped = {"raise": "out of order"}, DONE | {"expect": ["wait for spring"]}
-    said = daruma(
-        "run", "Do it", "--thread", "t", "--json", "--yes",
-        "--model", daruma.script(main=[fault, fault, helped], recovery=[fault, fault]),
-    )  # fmt: skip
-
-    assert said.code == 3
-    assert said.json["interrupts"][0]["value"]["type"] == "question"
-    assert daruma("answer", "t", "--text", "wait for spring").code == 0
-
-
 def test_a_thread_keeps_its_settings_and_its_model(
     daruma: Daruma, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -356,13 +202,6 @@ def test_resuming_what_is_over_tells_its_result_again(daruma: Daruma) -> None:
     said = daruma("resume", "t", "--json")
 
     assert (said.code, said.json) == (0, first.json)
-
-
-def test_a_waiting_thread_takes_no_new_task(daruma: Daruma) -> None:
-    """An open question is answered first: the work behind it would be lost."""
-    planned(daruma)
-
-    assert "answer it first" in planned(daruma).complaint
 
 
 def test_threads_are_listed_with_where_they_stand(daruma: Daruma) -> None:
@@ -419,31 +258,6 @@ def test_the_list_without_threads_says_what_to_try(daruma: Daruma) -> None:
     assert "daruma demo" in daruma("threads").out
 
 
-def test_a_thread_tells_its_story(daruma: Daruma) -> None:
-    """What was asked, planned, said and called, and how it ended."""
-    model = daruma.script(
-        main=[
-            {"say": "I look.", "calls": [command("git status"), command("ls no-such-file")]},
-            DONE,
-        ]
-    )
-    daruma("run", "Look around", "--workspace", "ws", "--model", model, "--thread", "t", "--yes")
-
-    story = daruma("show", "t").out
-
-    for told in ("Look around", "I look.", "$ ls no-such-file", "It is done.", "completed"):
-        assert told in story
-
-
-def test_show_gives_a_plan_that_can_be_edited(daruma: Daruma) -> None:
-    """The plan of a waiting thread, as JSON, is what ``--edit`` takes."""
-    planned(daruma)
-    plan = daruma("show", "t", "--json").json["plan"]
-    (daruma.folder / "plan.json").write_text(json.dumps(plan))
-
-    assert daruma("answer", "t", "--edit", "plan.json").code == 0
-
-
 # --- A thread whose rollback failed stops, says so, and goes on as a person decides (RO-03).
 
 SETTINGS = """
@@ -495,16 +309,6 @@ def test_a_held_thread_has_its_result_and_says_how_to_answer(held: Daruma) -> No
     assert held("show", "t", "--json").json["status"] == "held"
 
 
-def test_what_is_no_answer_leaves_it_held(held: Daruma) -> None:
-    """One line that names what can be said."""
-    run(held)
-
-    said = held("answer", "t", "--text", "whatever")
-
-    assert "one of: retry, restore, keep" in said.complaint
-    assert standing(held) == "held"
-
-
 def test_a_rollback_is_tried_again_once_that_can_help(held: Daruma) -> None:
     """What stood in its way was mended by hand; the other phase is done after it."""
     run(held)
@@ -518,18 +322,6 @@ def test_a_rollback_is_tried_again_once_that_can_help(held: Daruma) -> None:
     assert said.code == 1
     assert "interrupts" not in said.json
     assert standing(held) == said.json["status"]
-
-
-def test_files_are_kept_as_they_are_if_a_person_says_so(held: Daruma) -> None:
-    """Nothing is rolled back, and the thread is free again."""
-    run(held)
-    (held.folder / "ws" / "green").touch()
-
-    said = held("answer", "t", "--text", "keep", "--json")
-
-    assert "keep: the files stay as they are" in said.err
-    assert standing(held) == said.json["status"] != "held"
-    assert any("a person kept the files" in note for note in said.json["notes"])
 
 
 # --- The command line offers the tools of the MCP servers that the settings name.
@@ -586,16 +378,6 @@ def test_ctrl_c_ends_a_server(daruma: Daruma) -> None:
     assert not server.alive
 
 
-def test_a_server_that_does_not_start_is_one_line(daruma: Daruma) -> None:
-    """It names the setting to correct, before anything runs."""
-    configured(daruma, "/not/there")
-
-    said = daruma("run", "Do it", "--model", daruma.script(main=[DONE]))
-
-    assert "the MCP server 'notes' (/not/there) can not be used" in said.complaint
-    assert "tools.mcp_servers.notes" in said.complaint
-
-
 # --- ``daruma run`` with the real OpenAI client, on a real repository, judged by real pytest.
 
 PLAN_OPENAI_RUNS = Reply(
@@ -636,17 +418,6 @@ def run_openai_runs(
         return said, server.requests
 
 
-def test_a_right_fix_completes_the_task(daruma_openai_runs: Daruma) -> None:
-    """Plan, edit, answer: three calls, verified green."""
-    said, requests = run_openai_runs(
-        daruma_openai_runs, [PLAN_OPENAI_RUNS, edit("a - b", "a + b"), DONE_OPENAI_RUNS]
-    )
-
-    assert (said.code, said.json["status"]) == (0, "completed")
-    assert said.json["budgets"]["verify"] == 1
-    assert len(requests) == 3
-
-
 def test_a_wrong_fix_is_found_reflected_on_and_put_right(daruma_openai_runs: Daruma) -> None:
     """What pytest said reaches the model; the second attempt is verified green (BU-02)."""
     replies = [
@@ -660,49 +431,3 @@ def test_a_wrong_fix_is_found_reflected_on_and_put_right(daruma_openai_runs: Dar
     assert said.json["budgets"]["verify"] == 3
     assert "assert 6 == 5" in str(requests[3]["messages"])
     assert len(requests) == 7
-
-
-def stubborn() -> Callable[[dict[str, Any]], Reply]:
-    """A model that changes something, says that it is done, and is never right."""
-    operators = ["-", "*", "/", "%", "//", "**", "|", "&", "^"]
-    edits = (edit(f"a {old} b", f"a {new} b") for old, new in pairwise(operators))
-
-    def reply(request: dict[str, Any]) -> Reply:
-        prompt = request["messages"][0]["content"]
-        if prompt.startswith(plan.PROMPT):
-            return PLAN_OPENAI_RUNS
-        if prompt.startswith(reflect.PROMPT):
-            return REFLECTION
-        return DONE_OPENAI_RUNS if request["messages"][-1]["role"] == "tool" else next(edits)
-
-    return reply
-
-
-@pytest.mark.long
-def test_a_model_that_never_gets_it_right_ends_within_its_budget(
-    daruma_openai_runs: Daruma,
-) -> None:
-    """``gave_up_after_reflections``, exit code 1, and 11 calls: 1 plan, 8 thinks, 2 reflections.
-
-    It is checked as often as BU-01 has it: 1 + what is put back (1) + what is reflected on (2). A
-    new plan would have all of that once more (PL-01b).
-    """
-    daruma_openai_runs.setenv("DARUMA_BUDGETS__REPLAN", "0")
-    said, requests = run_openai_runs(daruma_openai_runs, stubborn())
-
-    assert (said.code, said.json["status"]) == (1, "gave_up_after_reflections")
-    assert said.json["budgets"]["verify"] == 4
-    assert len(requests) == sum(usage["calls"] for usage in said.json["usage"].values()) == 11
-
-
-def test_a_dead_address_is_named_with_the_reason(daruma_openai_runs: Daruma) -> None:
-    """TL-17a: one line says where and why, with what to do; there is no traceback."""
-    daruma_openai_runs.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    daruma_openai_runs.setenv("OPENAI_API_KEY", "sk-test")
-    said = daruma_openai_runs("run", "Say hi", "--model", "openai:test", "--json")
-
-    error = said.json["error_struct"]
-    assert said.code != 0
-    assert error["message"] == "openai:test: no connection to 127.0.0.1:9: connection refused"
-    assert "OPENAI_BASE_URL" in error["suggestions"][0]
-    assert "Traceback" not in f"{said}"

@@ -44,28 +44,23 @@ def is_alive(life: int) -> bool:
 @pytest.mark.long
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_cancels_a_hanging_tool(daruma: Daruma, number: int, code: int) -> None:
-    """The command is killed with the run, which says how to go on; its work is still there."""
+    """The command is killed with the run, which says how to go on; its work is still there.
+
+    The call that was cut off runs again, and the task ends as if nothing had been.
+    """
     with hanging_in_a_tool(daruma) as (run, life):
         run.send_signal(number)
         out, err = run.communicate(timeout=SECONDS)
         alive = is_alive(life)
-
-    assert (run.returncode, err) == (code, "")
-    assert "daruma resume t" in out
-    assert not alive
-    assert daruma("show", "t", "--json").json["status"] == "unfinished"
-
-
-@pytest.mark.long
-def test_a_cancelled_run_is_resumed(daruma: Daruma) -> None:
-    """The call that was cut off runs again, and the task ends as if nothing had been."""
-    with hanging_in_a_tool(daruma) as (run, _):
-        run.send_signal(signal.SIGINT)
-        run.communicate(timeout=SECONDS)
+    stood = daruma("show", "t", "--json").json["status"]
     (daruma.folder / "ws" / "go").touch()
 
     resumed = daruma.run("resume", "t", "--yes", "--json")  # there is a new file: it is asked again
 
+    assert (run.returncode, err) == (code, "")
+    assert "daruma resume t" in out
+    assert not alive
+    assert stood == "unfinished"
     assert (resumed.code, resumed.json["output"]) == (0, "It is done.")
 
 
@@ -132,16 +127,6 @@ def test_ctrl_c_at_a_question_leaves_it_open(daruma: Daruma) -> None:
 
     assert terminal.end() == 130
     assert daruma("show", "t", "--json").json["status"] == "waiting"
-
-
-@pytest.mark.long
-def test_a_person_may_decide_later(daruma: Daruma) -> None:
-    """Exit code 3, and the command that answers."""
-    terminal = at_a_review(daruma)
-    terminal.type("l")
-
-    assert terminal.end() == 3
-    assert "daruma answer t --confirm" in terminal.seen
 
 
 # --- Threads that a command leaves to workers: queued, carried out, followed, answered.

@@ -57,17 +57,6 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.long
-def test_the_newest_task_is_undone(daruma: Daruma, ws: Path) -> None:
-    """What the task before it did stays; what is done is shown, and can be undone."""
-    said = daruma("undo", "t", "--yes")
-
-    assert said.code == 0
-    assert contents(ws) == {"old.txt": "one\n", "new.txt": "new\n"}
-    assert "Back to savepoint 2" in said.out
-    assert "1 path was put back  looked at again, and exact" in said.out
-
-
-@pytest.mark.long
 def test_an_undo_is_undone_by_the_snapshot_that_it_names(daruma: Daruma, ws: Path) -> None:
     """Back and forth, also through the first task."""
     first = daruma("undo", "t", "--to", "1", "--yes", "--json").json
@@ -107,23 +96,6 @@ def test_what_somebody_else_changed_too_is_not_undone(daruma: Daruma, ws: Path) 
     assert (kept.code, overwritten.code) == (1, 0)
     assert "old.txt" in kept.out
     assert contents(ws)["old.txt"] == "one\n"
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("ws")
-def test_savepoints_are_listed(daruma: Daruma) -> None:
-    """Each with what it was taken for, whichever task that was."""
-    said, told = daruma("undo", "t", "--list"), daruma("undo", "t", "--list", "--json")
-
-    assert said.code == 0
-    assert "1  before First things" in said.out
-    assert "2  before Second things" in said.out
-    assert "daruma undo t --to ID" in said.out
-    assert [(each["id"], each["what"]) for each in told.json["savepoints"]] == [
-        ("1", "First things"),
-        ("2", "Second things"),
-    ]
-    assert told.json["savepoints"][0]["snapshot"] in said.out
 
 
 @pytest.mark.long
@@ -195,11 +167,6 @@ def test_at_most_twenty_files_are_named_beforehand() -> None:
     assert lines[0].text == "Back to snapshot 7f"
     assert len([line for line in lines if line.tail == "deleted"]) == 20
     assert Line("note", "and 5 more") in lines
-
-
-def test_where_nothing_is_to_be_done_that_is_said() -> None:
-    """There is nothing to decide."""
-    assert preview_lines(PLACE, [])[1:] == [Line("note", "nothing is to be put back")]
 
 
 def test_what_was_put_back_can_be_undone() -> None:

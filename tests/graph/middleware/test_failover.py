@@ -76,14 +76,3 @@ def test_where_nobody_answers_all_that_was_said_is_told() -> None:
 
     with pytest.raises(ModelFailed, match=r"m0: .*first; m1: .*second"):
         made.invoke(REQUEST)
-
-
-def test_failures_are_events() -> None:
-    """Who watches the custom stream sees each of them."""
-    made, _ = chained([Refused(404)], ["Done."])
-
-    events = [*made.stream(REQUEST, stream_mode="custom")]
-
-    assert [(each["type"], each["then"]) for each in events] == [
-        ("model_attempt_failed", "next model")
-    ]

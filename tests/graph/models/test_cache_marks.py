@@ -77,27 +77,6 @@ def test_what_the_next_request_begins_with_is_marked() -> None:
     assert "cache_control" not in stored
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(
-    ("main", "fallback", "fails"), [(CLAUDE, GPT, "claude-sonnet-4-6"), (GPT, CLAUDE, "gpt-a")]
-)
-def test_another_provider_is_sent_no_marks(main: str, fallback: str, fails: str) -> None:
-    """CX-07: each request is prepared for the model that gets it."""
-    replies = iter(TWICE)
-
-    def reply(request: dict[str, Any]) -> Answer:
-        if request["model"] == fails:
-            return Fault(400, {"error": {"message": "no credit", "code": "insufficient_quota"}})
-        return next(replies)
-
-    with openai_server(reply) as server:
-        out = asked(server, main, fallback)
-
-    assert out["result"].completed
-    for body in server.bodies:
-        assert ("cache_control" in json.dumps(body)) is (body["model"] != "gpt-a")
-
-
 def test_a_server_that_refuses_marks_is_asked_without_them() -> None:
     """CX-07: one that speaks the protocol, and not all of it."""
 

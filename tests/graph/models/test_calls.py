@@ -201,13 +201,6 @@ async def test_handlers_of_the_run_around_it_are_told() -> None:
     assert listening.told == ["Told: hi", "yes"]
 
 
-async def test_who_collects_runs_is_told() -> None:
-    with collect_runs() as seen:
-        assert not await by_itself(Told())
-
-    assert [each.run_type for each in seen.traced_runs] == ["llm"]
-
-
 async def test_a_model_that_is_to_tell_on_the_screen_does() -> None:
     assert not await by_itself(Told(verbose=True))
 
@@ -287,28 +280,11 @@ async def test_the_model_s_limit_of_requests_holds() -> None:
     assert waited == [True]
 
 
-async def test_a_failure_is_raised_as_it_is() -> None:
-    with pytest.raises(ConnectionError, match="gone"):
-        await ask_model(Told(fails=True), ASKED, {}, {})
-
-
 async def test_what_a_model_does_to_its_messages_does_not_last() -> None:
     """They are asked with again if it fails."""
     await ask_model(Told(), ASKED, {}, {})
 
     assert [each.text for each in ASKED] == ["hi"]
-
-
-async def test_a_cancellation_is_none_of_its_answers() -> None:
-    """LangChain takes one from within for an answer."""
-
-    class Cancelled(Told):
-        @override
-        async def _agenerate(self, *_: Any, **__: Any) -> ChatResult:
-            raise asyncio.CancelledError
-
-    with pytest.raises(asyncio.CancelledError):
-        await ask_model(Cancelled(), ASKED, {}, {})
 
 
 class Panic(BaseException):
@@ -464,16 +440,6 @@ async def test_who_listens_is_told_what_a_binding_tells() -> None:
     assert told(direct) == told(bound)
     assert direct.metadata["langgraph_node"] == "main"
     assert direct.metadata["daruma_role"] == "main"
-
-
-async def test_a_binding_with_a_config_of_its_own_keeps_it() -> None:
-    """It is asked as it is."""
-    model = turns(1)
-    model._config = {"metadata": {"theirs": 2}}
-    with collect_runs() as seen:
-        await ToolOfferingModel().asked(model, tools(), ASKED_OFFERED, {"daruma_role": "main"})
-
-    assert seen.traced_runs[0].metadata["theirs"] == 2
 
 
 class Prefaced(RunnableBinding[Any, AIMessage]):

@@ -126,23 +126,6 @@ def test_threads_of_a_web_page_and_a_notebook(graph: Machine) -> None:
     assert found == [DONE] * 6
 
 
-KEPT: dict[str, Machine] = {}
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("number", range(2))
-@pytest.mark.parametrize("kind", OBJECTS)
-async def test_each_test_has_a_loop_of_its_own(
-    kind: str, number: int, server: OpenAIServer
-) -> None:
-    """As in a program's own tests: a graph made once, and a new object that shares its client."""
-    graph = KEPT.setdefault(kind, build_graph(OBJECTS[kind](server.url), settings=Settings()))
-    again = build_graph(OBJECTS[kind](server.url), settings=Settings())
-
-    assert [await ask(graph), await ask(again)] == [DONE] * 2
-    assert number < 2
-
-
 @pytest.mark.long
 def test_the_model_that_is_passed_in_stays_as_it_is(server: OpenAIServer) -> None:
     """A program asks it beside the graph, on its own loop, over its own client."""

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,11 +25,9 @@ from daruma.graph.models import (
     FailedAttempt,
     Fault,
     Models,
-    ModelUnavailable,
     Pursuit,
     Request,
     answer_within,
-    with_failover,
 )
 from daruma.graph.models._asker import (
     MAX_RETRY_AFTER,
@@ -42,7 +39,6 @@ from daruma.graph.models._asker import (
 from daruma.graph.models._faults import Kind
 from daruma.state.events import Event, unheard
 from daruma.state.settings import Requests, Settings
-from daruma.state.usage import Failover, Usage
 
 LIMITS = Requests(wait_seconds=1)
 
@@ -118,27 +114,27 @@ def test_the_wait_is_spread_by_luck_up_to_a_limit() -> None:
     assert waits == [0, MAX_WAIT / 2, MAX_WAIT]
 
 
-def test_half_of_a_short_time_is_left_for_the_next_model() -> None:
-    """A time that one whole request would use up is shared."""
-    limits = Requests(wait_seconds=1, seconds=300, total_seconds=20)
-
-    assert move(failed("again"), chain=2, elapsed=8, limits=limits).then == "again"
-    assert move(failed("again"), chain=2, elapsed=9, limits=limits).then == "next model"
+FEW = Requests(per_model=1, per_call=2)
+TWO = Requests(wait_seconds=1, per_call=2)
+SHORT = Requests(wait_seconds=1, seconds=300, total_seconds=20)
+"""A time that one whole request would use up: half of it is left for the next model."""
 
 
-def test_fewer_requests_may_be_allowed() -> None:
-    """A model that keeps failing gets one."""
-    limits = Requests(per_model=1, per_call=2)
-
-    assert move(failed("again"), 3, limits=limits) == NEXT
-    assert move(failed("again") + failed("again", place=1), 3, limits=limits).then == "gave up"
-
-
-def test_a_model_that_was_not_asked_takes_nothing_from_the_others() -> None:
-    """Passing it over is no request."""
-    limits = Requests(wait_seconds=1, per_call=2)
-
-    assert move(skipped() + failed("again", place=1), 2, limits=limits) == NextMove("again", 1, 1)
+@pytest.mark.parametrize(
+    ("tried", "chain", "elapsed", "limits", "expected"),
+    [
+        (failed("again"), 2, 8, SHORT, again(1)),
+        (failed("again"), 2, 9, SHORT, NEXT),
+        (failed("again"), 3, 1, FEW, NEXT),
+        (failed("again") + failed("again", place=1), 3, 1, FEW, NextMove("gave up", 1)),
+        (skipped() + failed("again", place=1), 2, 1, TWO, NextMove("again", 1, 1)),
+    ],
+)
+def test_limits_are_those_of_the_settings(
+    tried: list[FailedAttempt], chain: int, elapsed: float, limits: Requests, expected: NextMove
+) -> None:
+    """A model that keeps failing gets as many requests; passing one over is none."""
+    assert move(tried, chain, elapsed, limits) == expected
 
 
 FAULTS = st.builds(
@@ -206,27 +202,9 @@ def test_what_a_provider_does_not_count_is_counted_here(told: UsageMetadata | No
     assert 100 <= usages[0].output_tokens < 200
 
 
-def test_what_a_provider_counts_is_taken_as_it_is() -> None:
-    """MO-07: for whoever was asked."""
-    told = UsageMetadata(input_tokens=7, output_tokens=3, total_tokens=10)
-    usage = usage_of(AIMessage("hi", usage_metadata=told), pursuit(Request([])))
-
-    assert usage == Usage(role="reflect", model="m", input_tokens=7, output_tokens=3)
-
-
 def pursuit(request: Request) -> Pursuit:
     told: Any = {"limits": Requests(), "emit": unheard}
     return Pursuit("reflect", 0, "reflect", ("m",), request, **told)
-
-
-def test_what_it_took_stands_on_the_message() -> None:
-    """TL-17: beside what the provider told, and only if there is something to tell."""
-    message = AIMessage("hi", response_metadata={"finish_reason": "stop"})
-    failover = Failover(requested="m", used="n")
-
-    took = with_failover(message, failover).response_metadata
-
-    assert took == {"finish_reason": "stop", "failover": failover.to_dict()}
 
 
 # --- Waiting so long and no longer.
@@ -236,11 +214,6 @@ async def value(error: Exception | None = None) -> str:
     if error:
         raise error
     return "hi"
-
-
-async def test_what_comes_in_time_is_returned() -> None:
-    """As it is."""
-    assert await answer_within(9, value()) == "hi"
 
 
 @pytest.mark.parametrize("seconds", [0.01, 0, -1])
@@ -398,42 +371,6 @@ def test_a_trace_names_model_and_attempt() -> None:
     assert (last["attempt"], last["from"], last["to"]) == (3, "openai:m", "openai:n")
     assert last["why"]
     assert "daruma_failover" not in trace.requests[0]
-
-
-def test_a_script_stands_in_like_any_model(tmp_path: Path) -> None:
-    """FA-05: its fault costs one request, as it would say the same again."""
-    (tmp_path / "s.yaml").write_text("- say: From the script.\n")
-    model = RecordingModel(script=[{"raise": "down"}])
-    given = settings(llm={"fallback_models": [f"scripted:{tmp_path}/s.yaml"]})
-
-    out = build_graph(model, settings=given).invoke(REQUEST)
-
-    assert out["messages"][-1].text == "From the script."
-    assert len(model.requests) == 1
-
-
-@pytest.mark.parametrize(
-    ("llm", "complaint"),
-    [
-        (
-            {"fallback_models": ["llama"]},
-            'llm.fallback_models: unknown model "llama": write PROVIDER:NAME, with one of',
-        ),
-        (
-            {"fallback_models": ["a"], "model_aliases": {"a": "b", "b": "a"}},
-            "llm.fallback_models: llm.model_aliases go in a circle: a -> b -> a",
-        ),
-    ],
-)
-def test_a_fallback_that_means_nothing_is_said_when_the_graph_is_built(
-    llm: dict[str, Any], complaint: str
-) -> None:
-    """In one line; not when the first model fails, at night."""
-    with pytest.raises(ModelUnavailable) as raised:
-        build_graph(RecordingModel(script=[say()]), settings=settings(llm=llm))
-
-    assert str(raised.value).startswith(complaint)
-    assert "\n" not in str(raised.value)
 
 
 def test_no_fallback_is_made_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -250,17 +250,6 @@ def test_the_wait_that_a_server_wants_is_found(error: Exception) -> None:
     assert fault_of(error, now=NOW).retry_after == 7
 
 
-def test_a_fault_tells_what_was_said_in_one_line() -> None:
-    """And names the exception; one without words is named only."""
-    told = fault_of(of(500, message="on\n fire"))
-    silent = fault_of(TimeoutError())
-
-    assert (told.status, told.cause) == (500, "InternalServerError")
-    assert "\n" not in told.message
-    assert "fire" in told.message
-    assert (silent.message, silent.status, silent.retry_after) == ("TimeoutError", None, None)
-
-
 # --- A chat model's own secrets are known, wherever it keeps them.
 
 

@@ -20,7 +20,7 @@ from daruma.graph.models import (
 from daruma.graph.models._faults import (
     BrokenAnswer,
 )
-from daruma.graph.models._openai_answers import HeardCalls, speaks_openai
+from daruma.graph.models._openai_answers import HeardCalls
 
 
 def chat_model(url: str = "http://127.0.0.1:9/v1") -> ChatOpenAI:
@@ -47,14 +47,6 @@ def test_a_copy_makes_one_request_and_the_original_as_many_as_before() -> None:
     assert copy.__dict__["max_retries"] == 0
 
 
-async def test_a_copy_makes_one_request_asynchronously() -> None:
-    """By the other one of its clients."""
-    with openai_server(soon) as server, pytest.raises(openai.InternalServerError):
-        await per_loop_model(chat_model(server.url)).ainvoke("hello")
-
-    assert len(server.requests) == 1
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(("given", "told"), [(None, True), (False, False)])
 async def test_a_copy_tells_what_a_stream_cost(given: bool | None, told: bool) -> None:
@@ -65,14 +57,6 @@ async def test_a_copy_tells_what_a_stream_cost(given: bool | None, told: bool) -
 
     assert any(chunk.usage_metadata for chunk in chunks) is told
     assert original.stream_usage is given
-
-
-def test_other_models_are_left_alone() -> None:
-    """Nothing is known of their retries."""
-    model = ScriptedChatModel(script=[])
-
-    assert per_loop_model(model) is model
-    assert not speaks_openai(model)
 
 
 @pytest.mark.parametrize("error", [IndexError(), KeyError("choices"), TypeError(), ValueError()])

@@ -40,14 +40,6 @@ def test_it_is_the_same_as_a_text(row: Row) -> None:
     assert read(text.encode(), row.status).limit == row.limit
 
 
-@pytest.mark.parametrize("status", [400, 413, 422, 500, None])
-def test_the_limit_is_no_status(status: int | None) -> None:
-    """A client's own summary before the words names the status."""
-    said = f"Error code: {status} - the prompt is too long for the context window"
-
-    assert (read(said, status).reason, read(said, status).limit) == ("too_large", None)
-
-
 @pytest.mark.parametrize(
     ("words", "sent"),
     [

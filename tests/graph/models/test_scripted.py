@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, AIMessageChunk, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.utils import message_chunk_to_message
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import tool
@@ -31,47 +31,11 @@ def scripted(*turns: dict[str, Any]) -> ScriptedChatModel:
     return ScriptedChatModel(script=list(turns))
 
 
-def test_a_json_turn_answers_with_its_text() -> None:
-    """Structured answers need no quoting inside YAML."""
-    answer = scripted({"json": {"phases": ["plan é"]}}).invoke("hello")
-
-    assert answer.content == '{"phases": ["plan é"]}'
-
-
 def test_tokens_are_estimated_when_the_turn_counts_none() -> None:
     """Four characters a token, rounded up, the same every time."""
     answer = scripted({"say": "twelve chars"}).invoke("five!")
 
     assert answer.usage_metadata == {"input_tokens": 2, "output_tokens": 3, "total_tokens": 5}
-
-
-async def test_the_position_is_the_callers_so_a_new_process_goes_on() -> None:
-    """After kill -9 another object, which has counted nothing, is asked for the third turn."""
-    script = {"main": [{"say": "0"}, {"say": "1"}, {"say": "2"}], "plan": [{"say": "p"}]}
-    first, second = ScriptedChatModel(script=script), ScriptedChatModel(script=script)
-
-    said = [
-        (await first.ainvoke("hello", at("main", 0))).content,
-        (await first.ainvoke("hello", at("main", 1))).content,
-        (await first.ainvoke("hello", at("main", 1))).content,
-        (await second.ainvoke("hello", at("main", 2))).content,
-        (await second.ainvoke("hello", at("plan", 0))).content,
-    ]
-
-    assert said == ["0", "1", "1", "2", "p"]
-
-
-def test_without_a_position_each_role_is_counted() -> None:
-    """The plain use in a user's tests: call it, and the next turn comes."""
-    model = ScriptedChatModel(script={"main": [{"say": "0"}, {"say": "1"}], "plan": [{"say": "p"}]})
-
-    said = [
-        model.invoke("hello").content,
-        model.invoke("hello", {"metadata": {"daruma_role": "plan"}}).content,
-        model.invoke("hello", {"metadata": {"daruma_role": "main"}}).content,
-    ]
-
-    assert said == ["0", "p", "1"]
 
 
 def test_concurrent_calls_get_a_turn_each() -> None:
@@ -97,22 +61,6 @@ def test_a_request_without_the_expected_text_is_refused() -> None:
     )
 
 
-def test_expected_text_may_stand_in_any_message() -> None:
-    """Tool results and the arguments of earlier calls are part of the request."""
-    earlier = [{"name": "view", "args": {"path": "calc.py"}, "id": "c"}]
-    model = scripted({"expect": ["3 failed", "calc.py", "system rules"], "say": "ok"})
-
-    answer = model.invoke(
-        [
-            ("system", "system rules"),
-            AIMessage("", tool_calls=earlier),
-            ToolMessage("3 failed", tool_call_id="c"),
-        ]
-    )
-
-    assert answer.content == "ok"
-
-
 @tool
 def a_tool(path: str) -> str:
     """View a file."""
@@ -122,18 +70,6 @@ def a_tool(path: str) -> str:
 def a_function(path: str) -> str:
     """View a file."""
     return path
-
-
-A_DICTIONARY = {"type": "function", "function": {"name": "a_dictionary", "parameters": {}}}
-
-
-def test_tools_of_every_kind_can_be_offered_and_expected() -> None:
-    """LangChain tools, plain functions and OpenAI's dictionaries have names to expect."""
-    turn = {"expect_tools": ["a_tool", "a_function", "a_dictionary"], "say": "ok"}
-
-    answer = scripted(turn).bind_tools([a_tool, a_function, A_DICTIONARY]).invoke("hello")
-
-    assert answer.content == "ok"
 
 
 @pytest.mark.parametrize(
@@ -354,14 +290,6 @@ def test_a_fault_with_a_status_is_taken_as_a_providers(status: int, kind: str) -
     assert (fault_of(raised.value).kind, fault_of(raised.value).status) == (kind, status)
 
 
-def test_a_fault_without_a_status_has_none() -> None:
-    """As it was: a failure that nobody knows more of."""
-    with pytest.raises(ScriptedFault) as raised:
-        ScriptedChatModel(script=[{"raise": "no"}]).invoke("hello")
-
-    assert fault_of(raised.value).status is None
-
-
 def test_attempts_are_the_requests_for_one_answer() -> None:
     """An outage that passes: the second request is heard, and it is still the first call."""
     run = asked({"attempts": [OUTAGE, say("Heard.")]})
@@ -369,14 +297,6 @@ def test_attempts_are_the_requests_for_one_answer() -> None:
     assert run.result.output == "Heard."
     assert attempts(run) == [(503, "again")]
     assert run.result.budgets["think"] == 1
-
-
-def test_the_last_attempt_stands_for_all_that_follow() -> None:
-    """Three requests, of which the second and the third are answered alike."""
-    run = asked({"attempts": [OUTAGE, {"raise": "down", "status": 500}]}, say())
-
-    assert [status for status, _ in attempts(run)] == [503, 500, 500]
-    assert run.result.status == "completed"
 
 
 @pytest.mark.long

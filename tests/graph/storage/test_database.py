@@ -242,19 +242,6 @@ def test_a_time_that_is_none_is_one_clear_line(
         seconds_of(argument, variable)
 
 
-async def test_opening_refuses_such_a_time(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Given there, or by the environment."""
-    monkeypatch.setenv("DARUMA_POSTGRES_OUTAGE_SECONDS", "a while")
-
-    with pytest.raises(SettingsError, match="a while"):
-        async with aopen_postgres(postgres_url):
-            pass
-    async with aopen_postgres(postgres_url, outage_seconds=3) as pg:
-        assert pg.checkpointer.database.patience.seconds == 3
-
-
 async def database(url: str, seconds: float, use: Callable[[Database], object]) -> object:
     async with aopen_postgres(url, outage_seconds=seconds) as pg:
         return await use(pg.checkpointer.database)  # type: ignore[misc]

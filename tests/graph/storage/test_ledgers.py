@@ -28,7 +28,13 @@ from daruma.graph.storage import (
     strict_saver,
     workspace_of,
 )
-from daruma.graph.storage._ledgers import Place, ProcessJournals, ProcessReplies, leases_of
+from daruma.graph.storage._ledgers import (
+    Place,
+    ProcessJournals,
+    ProcessReplies,
+    Replies,
+    leases_of,
+)
 from daruma.graph.sync import run
 from daruma.graph.sync import run as run_on_loop
 from daruma.state.errors import Busy, DamagedState, HoldLost, ThreadBusy, WorkspaceBusy
@@ -113,7 +119,6 @@ def test_all_graphs_over_one_checkpointer_know_who_runs() -> None:
 
 PAY = Effect("m1:c1", "digest", "ask")
 EDIT = Effect("m1:c2", "digest", "restore", "/ws")
-DONE = Outcome("done", "paid\x00\ud800")
 HERE = Place("t", "", "2")
 
 At = Callable[..., Journal]
@@ -143,7 +148,7 @@ def test_an_outcome_on_record_is_found_by_the_next_run(at: At) -> None:
     assert (begun.cut_short, begun.outcome, begun.attempt) == (False, None, 1)
 
     image = {"type": "image", "mime_type": "image/png", "base64": "AAAA"}
-    paid = Outcome("done", "paid", images=(image,))
+    paid = Outcome("done", "paid\x00", images=(image,))  # which no column of texts takes
     run(at().end(begun, paid))
 
     found = run(at("two").begin(PAY))
@@ -240,15 +245,6 @@ def test_what_the_thread_has_left_behind_is_dropped(at: At) -> None:
     assert run(at("two", early).begin(EDIT)).cut_short
 
 
-def test_texts_that_no_column_takes_are_kept_in_postgres(postgres_url: str) -> None:
-    """NUL; what can not be kept at all was cleaned before."""
-    with open_postgres(postgres_url) as pg:
-        journal = pg.checkpointer.journal_at(HERE, "one")
-        run(journal.end(run(journal.begin(PAY)), Outcome("done", "paid\x00")))
-
-        assert run(journal.begin(PAY)).outcome == Outcome("done", "paid\x00")
-
-
 def test_a_call_whose_checkpoint_was_never_stored_is_found_all_the_same(postgres_url: str) -> None:
     """Under ``durability="async"`` a crash can lose it; the model is asked again, and answers so.
 
@@ -269,17 +265,6 @@ def test_a_call_whose_checkpoint_was_never_stored_is_found_all_the_same(postgres
         assert not other.cut_short
 
 
-@pytest.mark.long
-def test_a_deleted_thread_takes_its_journal_along(postgres_url: str) -> None:
-    """DU-08: all that belongs to it."""
-    with open_postgres(postgres_url) as pg:
-        run(pg.checkpointer.journal_at(HERE, "one").begin(PAY))
-
-        pg.checkpointer.delete_thread("t")
-
-        assert not run(pg.checkpointer.journal_at(HERE, "two").begin(PAY)).cut_short
-
-
 def test_where_nothing_is_kept_there_is_no_journal() -> None:
     """A run without a checkpointer can not be taken up."""
     assert isinstance(journal_of({"configurable": {}}, None), NoJournal)
@@ -288,32 +273,47 @@ def test_where_nothing_is_kept_there_is_no_journal() -> None:
 # --- Accepted replies in Postgres, from any thread, loop and process.
 
 
+@pytest.fixture(params=["process", "postgres"])
+def replies(request: pytest.FixtureRequest) -> Iterator[Replies]:
+    """Those of a process, and those in a database."""
+    if request.param == "process":
+        yield ProcessReplies()
+        return
+    with open_postgres(request.getfixturevalue("postgres_url")) as pg:
+        yield replies_of(pg.checkpointer)
+
+
 def test_of_many_replies_at_once_one_is_accepted(postgres_url: str) -> None:
-    """Forty at the same moment, through two pools as from two processes."""
+    """Forty at the same moment, through two pools as from two processes, and in one."""
+    process = ProcessReplies()
     with open_postgres(postgres_url) as one, open_postgres(postgres_url) as two:
-        places = [replies_of(pg.checkpointer) for pg in (one, two)]
+        for places in ([process, process], [replies_of(pg.checkpointer) for pg in (one, two)]):
 
-        with ThreadPoolExecutor(40) as pool:
-            accepted = list(
-                pool.map(
-                    lambda n: run_on_loop(places[n % 2].accept("t", {"q": {"n": n}})), range(40)
-                )
-            )
+            def reply(n: int, places: Any = places) -> bool:
+                return bool(run_on_loop(places[n % 2].accept("t", {"q": {"n": n}})))
 
-        assert accepted.count(True) == 1
-        assert run_on_loop(places[0].find("t", ["q"])) == {"q": {"n": accepted.index(True)}}
+            with ThreadPoolExecutor(40) as pool:
+                accepted = list(pool.map(reply, range(40)))
+
+            assert accepted.count(True) == 1
+            assert run_on_loop(places[0].find("t", ["q"])) == {"q": {"n": accepted.index(True)}}
 
 
-def test_replies_to_several_questions_are_accepted_together_or_not_at_all(
-    postgres_url: str,
-) -> None:
-    """The row that was there goes on to hold what it held."""
-    with open_postgres(postgres_url) as pg:
-        replies = replies_of(pg.checkpointer)
-        run_on_loop(replies.accept("t", {"b": 1}))
+def test_replies_to_several_questions_are_accepted_together_or_not_at_all(replies: Replies) -> None:
+    """Half an answer would start a run; the row that was there goes on to hold what it held."""
+    run_on_loop(replies.accept("t", {"b": 1}))
 
-        assert not run_on_loop(replies.accept("t", {"a": 2, "b": 2}))
-        assert run_on_loop(replies.find("t", ["a", "b"])) == {"b": 1}
+    assert not run_on_loop(replies.accept("t", {"a": 2, "b": 2}))
+    assert run_on_loop(replies.find("t", ["a", "b"])) == {"b": 1}
+
+
+def test_replies_belong_to_their_thread_and_question(replies: Replies) -> None:
+    """Another thread may well have a question of the same id."""
+    run_on_loop(replies.accept("t", {"q": 1}))
+
+    assert run_on_loop(replies.accept("other", {"q": 2}))
+    assert run_on_loop(replies.accept("t", {"other": 3}))
+    assert run_on_loop(replies.find("t", ["q", "unknown"])) == {"q": 1}
 
 
 async def test_odd_replies_are_kept_as_they_are(postgres_url: str) -> None:
@@ -329,19 +329,6 @@ async def test_odd_replies_are_kept_as_they_are(postgres_url: str) -> None:
         assert found["answer"].startswith("a\0b")
 
 
-async def test_a_deleted_thread_takes_its_replies_along(postgres_url: str) -> None:
-    """DU-08: all that belongs to it."""
-    async with aopen_postgres(postgres_url) as pg:
-        replies = replies_of(pg.checkpointer)
-        await replies.accept("t", {"q": 1})
-        await replies.accept("other", {"q": 1})
-
-        await pg.checkpointer.adelete_thread("t")
-
-        assert await replies.find("t", ["q"]) == {}
-        assert await replies.find("other", ["q"]) == {"q": 1}
-
-
 async def test_a_database_of_before_gets_the_table(empty_postgres_url: str) -> None:
     """Opening it makes what is not there, and keeps what is."""
     async with aopen_postgres(empty_postgres_url) as pg, pg.pool.connection() as connection:
@@ -353,39 +340,6 @@ async def test_a_database_of_before_gets_the_table(empty_postgres_url: str) -> N
         )
 
     assert sorted(accepted) == [False, False, True]
-
-
-# --- One reply to a question counts: the first one.
-
-
-def test_of_many_replies_at_once_one_is_accepted_replies() -> None:
-    """Forty people answer at the same moment."""
-    replies = ProcessReplies()
-
-    with ThreadPoolExecutor(40) as pool:
-        accepted = list(pool.map(lambda n: run_on_loop(replies.accept("t", {"q": n})), range(40)))
-
-    assert accepted.count(True) == 1
-    assert run_on_loop(replies.find("t", ["q"])) == {"q": accepted.index(True)}
-
-
-def test_replies_belong_to_their_thread_and_question() -> None:
-    """Another thread may well have a question of the same id."""
-    replies = ProcessReplies()
-    run_on_loop(replies.accept("t", {"q": 1}))
-
-    assert run_on_loop(replies.accept("other", {"q": 2}))
-    assert run_on_loop(replies.accept("t", {"other": 3}))
-    assert run_on_loop(replies.find("t", ["q", "unknown"])) == {"q": 1}
-
-
-def test_replies_to_several_questions_are_accepted_together_or_not_at_all_replies() -> None:
-    """Half an answer would start a run that nobody asked for."""
-    replies = ProcessReplies()
-    run_on_loop(replies.accept("t", {"a": 1}))
-
-    assert not run_on_loop(replies.accept("t", {"a": 2, "b": 2}))
-    assert run_on_loop(replies.find("t", ["a", "b"])) == {"a": 1}
 
 
 def test_all_graphs_over_one_checkpointer_share_its_replies() -> None:
@@ -561,22 +515,6 @@ def test_a_second_run_of_a_thread_is_told_who_has_it(slow: Slow) -> None:
 
 
 @pytest.mark.long
-async def test_the_asynchronous_ways_are_told_too(slow: Slow) -> None:
-    """In the words of the same error."""
-    with slow.working():
-        with pytest.raises(ThreadBusy):
-            await slow.graph.ainvoke(None, T)
-        with pytest.raises(ThreadBusy):
-            await slow.graph.aupdate_state(T, None, as_node="main")
-        with pytest.raises(ThreadBusy):
-            await slow.graph.aundo(T)
-        with pytest.raises(ThreadBusy):
-            await slow.graph.areopen(T)
-        with pytest.raises(WorkspaceBusy):
-            await slow.graph.ainvoke(slow.request(), OTHER)
-
-
-@pytest.mark.long
 def test_a_second_thread_in_one_workspace_is_told(slow: Slow) -> None:
     """Also in a folder of it; but one that only chats changes nothing."""
     inside = Path(slow.workspace, "inside")
@@ -604,16 +542,6 @@ def test_a_run_that_is_abandoned_gives_back_what_it_held(slow: Slow) -> None:
 
     slow.go.set()
     assert slow.graph.invoke(None, T)["result"].status == "completed"
-
-
-@pytest.mark.long
-def test_two_graphs_over_one_checkpointer_know_of_each_other(tmp_path: Path) -> None:
-    """Each reads it through a copy of its own."""
-    saver = InMemorySaver()
-    slow, other = Slow(saver, tmp_path), Slow(saver, tmp_path)
-
-    with slow.working(), pytest.raises(ThreadBusy):
-        other.graph.invoke(None, T)
 
 
 @pytest.mark.long

@@ -374,18 +374,6 @@ async def test_a_checkpoint_that_is_late_takes_the_writes_along_all_the_same() -
     assert (apart.rows, with_it.rows) == ([], [[(1,)]])
 
 
-async def test_the_end_of_a_run_stores_what_is_left() -> None:
-    """Nothing follows any more."""
-    apart = Stored()
-    pending = PendingWrites(apart, NEVER_SAVING)
-
-    await pending.add([(1,)])
-    await pending.settled()
-    await pending.settled()
-
-    assert apart.rows == [[(1,)]]
-
-
 async def test_a_checkpoint_waits_for_writes_that_are_on_their_way() -> None:
     """Stored before them, it would have lost them if they never arrived."""
     apart, with_it = Stored(), Stored()

@@ -342,13 +342,3 @@ def test_in_a_sealed_database_an_item_is_found_and_is_its_own(postgres_url: str)
             )
         with pytest.raises(DamagedState, match="a sealed value is not what was stored"):
             pg.store.get(NOTES, "one")
-
-
-def test_deleting_threads_leaves_items(pg: Postgres) -> None:
-    """They are the workspace's and the user's."""
-    pg.store.put(NOTES, "one", {"thread": "t"})
-
-    pg.checkpointer.delete_thread("t")
-    pg.prune(0)
-
-    assert keys(pg.store.search(NOTES)) == ["one"]

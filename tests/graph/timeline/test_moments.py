@@ -25,6 +25,9 @@ from daruma.state.usage import Attempt, Failover, Usage
     [
         ("run_command", {"command": "pytest -x"}, "$ pytest -x"),
         ("str_replace_editor", {"command": "view", "path": "a.py"}, "view a.py"),
+        ("search", {"pattern": "def add", "glob": "*.py"}, "search def add *.py"),
+        ("look_up", {"ids": [1, 2], "text": "long " * 50}, "look_up [1, 2]"),
+        ("run_tests", {}, "run_tests"),
         ("shout", {"text": "hi", "times": 2}, "shout hi 2"),
         ("shout", {"text": "x" * 81}, "shout"),
     ],

@@ -142,28 +142,6 @@ def test_the_commands_of_a_rollback_are_told_with_what_they_said(tmp_path: Path)
     assert phase["rollback_run"]["output"] == "was undone"
 
 
-def test_a_failure_and_its_recovery_are_told() -> None:
-    """What went wrong, what was done about it, and how it ended."""
-    run = a_run({"main": [{"raise": "timeout"}] * 20, "recovery": [say("?")] * 5}).ask()
-
-    told = timeline(run)
-
-    assert {"failure", "recovery", "result"} <= {*kinds(told)}
-    assert told.moments[-1].ok is False
-    assert told.status == told.moments[-1].title
-
-
-def test_tasks_of_one_thread_follow_each_other() -> None:
-    """Each with its request and its result."""
-    run = a_run({"main": [say("One."), say("Two.")]}).ask("First").ask("Second")
-
-    told = timeline(run)
-
-    assert kinds(told) == ["request", "model", "result"] * 2
-    assert [each.task for each in told.moments if each.kind == "request"] == ["t/1", "t/2"]
-    assert told.goal == "Second"
-
-
 @pytest.fixture
 def postgres(postgres_url: str) -> Any:
     with open_postgres(postgres_url) as opened:
@@ -214,16 +192,6 @@ def test_a_sealed_database_tells_the_same(postgres_url: str, empty_postgres_url:
 
     assert found[0].nodes == found[1].nodes
     assert [each.title for each in found[0].moments] == [each.title for each in found[1].moments]
-
-
-def test_looking_changes_nothing(postgres: Postgres) -> None:
-    """The same checkpoint is the newest one before and after."""
-    run = a_run({"main": [say("One.")]}, postgres).ask()
-    before = run.snapshot
-
-    timeline(run)
-
-    assert run.snapshot == before
 
 
 def test_an_earlier_checkpoint_tells_what_was_then() -> None:

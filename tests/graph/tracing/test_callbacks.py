@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler, CallbackManager
-from langchain_core.runnables import RunnableLambda
+from langchain_core.callbacks import BaseCallbackHandler, CallbackManager
 from tests.parts import a_call, a_phase, a_plan, a_state, a_task, settings, taken
 from tests.scripted_runs import Run, call, calls, fall, phases, say, shout
 from typing_extensions import override
@@ -70,18 +69,6 @@ class Tracer(BaseCallbackHandler):
         return [r for r in self.runs if r.kind == "chain" and r.name == r.metadata.get(SHOWN[0])]
 
 
-class AsyncTracer(AsyncCallbackHandler):
-    """The same, for handlers that are told asynchronously."""
-
-    def __init__(self) -> None:
-        self.nodes: list[str] = []
-
-    @override
-    async def on_chain_start(self, *_: Any, **given: Any) -> None:
-        if "daruma_task_id" in (given["metadata"] or {}):
-            self.nodes.append(given["metadata"]["daruma_node"])
-
-
 def traced(run: Run, tracer: BaseCallbackHandler, **request: Any) -> Run:
     run.config = {**run.config, "callbacks": [tracer]}
     return run.ask(**request)
@@ -139,31 +126,6 @@ def test_a_members_runs_name_the_member() -> None:
     assert all(r.metadata["daruma_phase"] == r.metadata["daruma_member"] for r in inner)
 
 
-async def test_an_asynchronous_handler_sees_the_same() -> None:
-    """Whatever the order in which LangChain tells its handlers."""
-    tracer, run = AsyncTracer(), Run([say()], settings=QUICK)
-
-    await run.graph.ainvoke(
-        {"messages": [("user", "Do it")]}, {**run.config, "callbacks": [tracer]}
-    )
-
-    assert {"main", "finish"} <= set(tracer.nodes)
-
-
-async def test_a_graph_within_a_chain_is_traced_too() -> None:
-    """The callbacks may come from what the graph is called in."""
-    tracer, run = Tracer(), Run([say()], settings=QUICK)
-    chain: Any = RunnableLambda(lambda given: run.graph.invoke(given, run.config))
-
-    chain.invoke({"messages": [("user", "Do it")]}, {"callbacks": [tracer]})
-
-    assert [n.metadata["daruma_node"] for n in tracer.nodes()] == [
-        "intake",
-        "main",
-        "finish",
-    ]
-
-
 @pytest.mark.parametrize("own", [None, [], [Tracer()], CallbackManager([])])
 async def test_handlers_that_are_bound_to_the_graph_see_the_same(own: Any) -> None:
     """With and without the run's own beside them, and in every way of calling."""
@@ -178,18 +140,6 @@ async def test_handlers_that_are_bound_to_the_graph_see_the_same(own: Any) -> No
 
     told = [node.metadata["daruma_node"] for node in tracer.nodes()]
     assert told == ["intake", "main", "finish"] * 3
-
-
-@pytest.mark.parametrize("node", ["intake"])
-def test_intake_says_nothing_of_the_task_before(node: str) -> None:
-    """It is given the state of the last task; the next one is not known yet."""
-    tracer, run = Tracer(), Run([say(), say()], settings=QUICK).ask()
-
-    traced(run, tracer)
-
-    (told,) = tracer.of("chain", node)
-    assert told.metadata["daruma_task_id"] == ""
-    assert tracer.of("chain", "main")[0].metadata["daruma_task_id"] == "t/2"
 
 
 # --- What is said of where a run stands.

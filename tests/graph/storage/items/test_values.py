@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daruma.graph.storage.items._values import (
-    FilterRefused,
     between,
     exact,
     fits,
@@ -80,12 +79,6 @@ VALUE = {"n": 2, "text": "b", "day": "2026-11-22", "tags": ["x", {"y": 1}], "dee
 def test_a_filter_lets_through_what_fits(wanted: Any, through: bool) -> None:
     """Equality, operators, lists and objects; numbers as numbers, dates as the texts they are."""
     assert fits(VALUE, wanted) is through
-
-
-def test_an_operator_that_is_none_is_refused() -> None:
-    """With those that there are."""
-    with pytest.raises(FilterRefused, match=r"\$eq, \$ne, \$gt, \$gte, \$lt, \$lte, and no '\$in'"):
-        fits(VALUE, {"n": {"$in": [1]}})
 
 
 def test_what_is_exact_can_be_looked_up() -> None:
