@@ -61,28 +61,34 @@ def test_what_others_changed_is_kept_and_what_the_work_changed_is_put_back(
     assert [(work / name).read_text() for name in "abc"] == ["a\n", "person\n", "c\n"]
 
 
-def contended(snapshots: Snapshots, work: Path) -> str:
-    """Let the work and a person change the same file, and the work another one."""
+def test_what_a_person_wrote_over_the_work_is_not_undone_unasked(
+    snapshots: Snapshots, work: Path
+) -> None:
+    """It is refused by name, and nothing is changed; overwriting can be undone.
+
+    Keeping it puts back the rest, and is not called exact.
+    """
     target = start(snapshots)
     (work / "a").write_text("work\n")
     (work / "b").write_text("work\n")
     snapshots.take("command", by="work")
     (work / "a").write_text("person\n")
-    return target
-
-
-def test_a_conflict_is_refused_by_name_and_changes_nothing(
-    snapshots: Snapshots, work: Path
-) -> None:
-    """What a person wrote over the work is not undone unasked."""
-    target = contended(snapshots, work)
-    before, kept = read(work), snapshots.kept()
+    before, known = read(work), snapshots.kept()
 
     with pytest.raises(RestoreRefused, match=r"somebody else also changed a: keep") as caught:
         snapshots.restore(target)
-
     assert caught.value.conflicts == ("a",)
-    assert (read(work), snapshots.kept()) == (before, kept)
+    assert (read(work), snapshots.kept()) == (before, known)
+
+    over = snapshots.restore(target, conflicts="overwrite")
+    assert (over.exact, (work / "a").read_text()) == (True, "a\n")
+    assert snapshots.restore(over.before).exact
+    assert read(work) == before
+
+    kept = snapshots.restore(target, conflicts="keep")
+    assert (kept.exact, kept.paths) == (False, ("b",))
+    assert kept.left == ("a: somebody else changed it too",)
+    assert [(work / name).read_text() for name in "ab"] == ["person\n", "b\n"]
 
 
 def test_a_refusal_names_ten_paths_and_carries_all(snapshots: Snapshots, work: Path) -> None:
@@ -97,30 +103,6 @@ def test_a_refusal_names_ten_paths_and_carries_all(snapshots: Snapshots, work: P
         snapshots.restore(target)
 
     assert len(caught.value.conflicts) == 12
-
-
-def test_keeping_conflicts_puts_back_the_rest_and_says_so(snapshots: Snapshots, work: Path) -> None:
-    """It is not called exact."""
-    target = contended(snapshots, work)
-
-    done = snapshots.restore(target, conflicts="keep")
-
-    assert (done.exact, done.paths) == (False, ("b",))
-    assert done.left == ("a: somebody else changed it too",)
-    assert [(work / name).read_text() for name in "ab"] == ["person\n", "b\n"]
-
-
-def test_overwriting_conflicts_can_be_undone(snapshots: Snapshots, work: Path) -> None:
-    """The snapshot before it still holds what the person wrote."""
-    target = contended(snapshots, work)
-    before = read(work)
-
-    done = snapshots.restore(target, conflicts="overwrite")
-
-    assert done.exact
-    assert (work / "a").read_text() == "a\n"
-    assert snapshots.restore(done.before).exact
-    assert read(work) == before
 
 
 def test_a_file_of_somebody_elses_keeps_the_directory_that_the_work_made(
@@ -392,13 +374,21 @@ def work_previewing(ws: Path, snapshots: Snapshots) -> str:
 def test_only_what_the_work_changed_would_be_put_back(
     ws: Path, snapshots_previewing: Snapshots
 ) -> None:
-    """What it added goes, what it deleted comes; conflicts are named, others' files are not."""
+    """What it added goes, what it deleted comes; conflicts are named, others' files are not.
+
+    Looking leaves no trace: what somebody else changed is still told to the next one who looks.
+    """
     target = work_previewing(ws, snapshots_previewing)
+    kept = snapshots_previewing.kept()
 
     foreseen = preview_restore(snapshots_previewing, target)
 
     done = (Change("added", "deleted"), Change("changed", "changed"), Change("deleted", "added"))
     assert foreseen == Preview(done, conflicts=("both",))
+    assert snapshots_previewing.kept() == kept
+    assert (ws / "changed").read_text() == "after\n"
+    drifted = snapshots_previewing.take("next", by="others").changes
+    assert [each.path for each in drifted] == ["both", "theirs"]
 
 
 def test_what_is_foreseen_is_what_is_done(ws: Path, snapshots_previewing: Snapshots) -> None:
@@ -423,19 +413,6 @@ def test_a_directory_is_named_by_what_lies_in_it(ws: Path, snapshots_previewing:
     foreseen = preview_restore(snapshots_previewing, target)
 
     assert [each.path for each in foreseen.changes] == ["empty", "made/in/it"]
-
-
-def test_looking_leaves_no_trace(ws: Path, snapshots_previewing: Snapshots) -> None:
-    """What somebody else changed is still reported by the next one who looks."""
-    target = work_previewing(ws, snapshots_previewing)
-    kept = snapshots_previewing.kept()
-
-    preview_restore(snapshots_previewing, target)
-
-    assert snapshots_previewing.kept() == kept
-    drifted = snapshots_previewing.take("next", by="others").changes
-    assert [each.path for each in drifted] == ["both", "theirs"]
-    assert (ws / "changed").read_text() == "after\n"
 
 
 # --- Directories that become links while a workspace is put back (RO-06, ED-02).
