@@ -28,6 +28,7 @@ from pydantic import (
     Field,
     ValidationError,
     computed_field,
+    create_model,
     field_serializer,
     field_validator,
     model_serializer,
@@ -475,32 +476,6 @@ class Fields(BaseModel):
     third: list[int] = Field(default_factory=list, alias="last")
 
 
-class Aliased(BaseModel):
-    """Needs what goes by another name."""
-
-    first: int = Field(alias="one")
-
-
-class Starred(BaseModel):
-    """What LangChain takes for the starred arguments of a function."""
-
-    first: int = 1
-    args: list[int] = []
-    kwargs: dict[str, int] = {}
-
-
-class Strict(Fields):
-    """Takes nothing that it does not know."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Open(Fields):
-    """Passes on what it does not know."""
-
-    model_config = ConfigDict(extra="allow")
-
-
 class Computing(Fields):
     """Gives more than it takes."""
 
@@ -508,12 +483,6 @@ class Computing(Fields):
     @property
     def double(self) -> int:
         return 2 * self.first
-
-
-class Keeping(Fields):
-    """Gives less than it takes."""
-
-    own: int = Field(default=5, exclude=True)
 
 
 class Writing(Fields):
@@ -540,28 +509,7 @@ class Refusing(Fields):
         raise ValueError("no")
 
 
-class Renaming(Fields):
-    """Is written out by other names."""
-
-    model_config = ConfigDict(serialize_by_alias=True)
-
-
-class Sparing(Fields):
-    """Gives a field only if it is worth it."""
-
-    own: int = Field(default=5, exclude_if=lambda value: value == 5)
-
-
-class Filled(Fields):
-    """Has a field that LangChain fills in."""
-
-    call: Annotated[str, InjectedToolCallId] = ""
-
-
-class Grown(Fields):
-    """Has more fields than what it is made of."""
-
-    own: int = 5
+Grown = create_model("Grown", __base__=Fields, own=(int, 5))
 
 
 class Becoming(Fields):
@@ -583,31 +531,25 @@ class Dropping(Fields):
         return self
 
 
-class Empty(BaseModel):
-    """Checks nothing."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-SCHEMAS = (
-    Numbers,
-    Fields,
-    Aliased,
-    Starred,
-    Strict,
-    Open,
-    Computing,
-    Keeping,
-    Writing,
-    Dumping,
-    Refusing,
-    Renaming,
-    Sparing,
-    Filled,
-    Becoming,
-    Dropping,
-    Empty,
+Empty = create_model("Empty", __config__=ConfigDict(extra="forbid"))  # checks nothing
+SCHEMAS: tuple[Any, ...] = (
+    *(Numbers, Fields, Computing, Writing, Dumping, Refusing, Becoming, Dropping, Empty),
+    # Needs what goes by another name.
+    create_model("Aliased", first=(int, Field(alias="one"))),
+    # What LangChain takes for the starred arguments of a function.
+    create_model("Starred", first=(int, 1), args=(list[int], []), kwargs=(dict[str, int], {})),
+    # Takes nothing that it does not know; passes it on; is written out by other names.
+    type("Strict", (Fields,), {"model_config": ConfigDict(extra="forbid")}),
+    type("Open", (Fields,), {"model_config": ConfigDict(extra="allow")}),
+    type("Renaming", (Fields,), {"model_config": ConfigDict(serialize_by_alias=True)}),
+    # Gives less than it takes; gives a field only if it is worth it.
+    create_model("Keeping", __base__=Fields, own=(int, Field(default=5, exclude=True))),
+    create_model("Sparing", __base__=Fields, own=(int, Field(5, exclude_if=lambda own: own == 5))),
+    # Has a field that LangChain fills in.
+    create_model("Filled", __base__=Fields, call=(Annotated[str, InjectedToolCallId], "")),
 )
+
+
 ARGS: tuple[dict[str, Any], ...] = (
     {"first": 1},
     {"first": "2", "last": [9]},
