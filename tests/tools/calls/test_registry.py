@@ -30,28 +30,18 @@ def shout(text: str) -> str:
     return text.upper()
 
 
-@langchain_tool("shout")
-def other_shout(text: str) -> str:
-    """Say it loudly as well."""
-    return text.upper()
-
-
 @langchain_tool("search")
 def own_search(text: str) -> str:
     """Search elsewhere."""
     return text
 
 
-def test_two_tools_of_one_name_are_refused() -> None:
-    """TL-05: among the application's own, and between these and the built-in ones."""
-    given: Any
-    for given, named in (
-        ([shout, other_shout], r"'shout': .*test_registry\.shout and .*test_registry\.other_shout"),
-        ([own_search], r"'search': built in and .*test_registry\.own_search"),
-    ):
-        with pytest.raises(ToolNameConflictError, match=f"two tools are named {named}") as refused:
-            a_registry(given)
-        assert isinstance(refused.value, DarumaError)
+def test_a_tool_of_the_name_of_a_built_in_one_is_refused() -> None:
+    """TL-05: of the workspace's; another one that ships gives way."""
+    said = r"two tools are named 'search': built in and .*test_registry\.own_search"
+    with pytest.raises(ToolNameConflictError, match=said) as refused:
+        a_registry([own_search])
+    assert isinstance(refused.value, DarumaError)
 
 
 def names(registry: Registry, *, workspace: bool, **given: Any) -> list[str]:

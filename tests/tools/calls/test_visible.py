@@ -1,6 +1,5 @@
 """Which tools a model is shown, and which of them it means by a name."""
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -155,15 +154,6 @@ def test_nothing_resolves_to_a_tool_that_is_not_visible(
 
     known = found.how in ("exact", "alias", "normalized")
     assert (found.name in visible) if known else (found.name == requested)
-
-
-@given(st.text())
-def test_a_key_has_no_case_and_no_separators(name: str) -> None:
-    """But between digits; a name outside ASCII is left as it is."""
-    key = name_key(name)
-
-    assert name_key(key) == key
-    assert key == name or re.fullmatch(r"[^A-Z\s.-]*", key, re.ASCII)
 
 
 def test_the_built_in_aliases_are_those_of_the_specification() -> None:
