@@ -85,7 +85,12 @@ def streamed(*texts: str) -> AIMessage:
 
 
 def test_a_call_that_was_cut_off_is_not_read() -> None:
-    """Its text is kept, for whoever can tell what was meant; no text stands for no arguments."""
+    """Its text is kept, for whoever can tell what was meant; no text stands for no arguments.
+
+    Nothing is kept beside an answer of which all was read.
+    """
+    assert keep_sent_calls([{"id": "c1", "name": "pay", "args": '{"to": "Ann"}'}]) == {}
+    assert streamed('{"to": "Ann"}').tool_calls[0]["args"] == {"to": "An"}
     for last in ("", "{}"):
         message = streamed('{"to": "Ann"}', '{"to": "An', last)
         read = [(call["id"], call["args"]) for call in message.tool_calls]
@@ -95,12 +100,6 @@ def test_a_call_that_was_cut_off_is_not_read() -> None:
         assert message.additional_kwargs == {"refusal": None}
     for text in ("null", "[]", '"{}"', "{" * 100_000, '{"a": ' * 5_000):
         assert streamed(text).tool_calls == [], text[:20]
-
-
-def test_an_answer_of_which_all_was_read_is_as_it_was() -> None:
-    """Nothing is kept beside it."""
-    assert keep_sent_calls([{"id": "c1", "name": "pay", "args": '{"to": "Ann"}'}]) == {}
-    assert streamed('{"to": "Ann"}').tool_calls[0]["args"] == {"to": "An"}
 
 
 # --- Calls that a model writes into its text are calls; what it writes about them is not (TL-18).

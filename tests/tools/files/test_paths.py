@@ -90,17 +90,13 @@ def test_every_name_of_the_root_is_accepted() -> None:
         ("{a,b}/{c,d}.py", "b/c.py", True),
         ("[ab].py", "b.py", True),
         ("*.PY", "a.py", False),
+        ("**/" * 40 + "x", "a/" * 40 + "b", False),
+        ("{a,b}" * 40, "c", False),
     ],
 )
 def test_a_pattern_fits_whole_paths(pattern: str, path: str, fits: bool) -> None:
-    """Every kind of wildcard, with and without directories."""
+    """Every kind of wildcard, with and without directories; none runs for ever."""
     assert Glob(pattern).matches(path) is fits
-
-
-def test_a_hostile_pattern_ends() -> None:
-    """Many wildcards and alternatives neither run for ever nor fill the memory."""
-    assert not Glob("**/" * 40 + "x").matches("a/" * 40 + "b")
-    assert not Glob("{a,b}" * 40).matches("c")
 
 
 # --- Text is read without guessing and written back byte for byte.

@@ -120,38 +120,33 @@ def test_a_file_of_somebody_elses_keeps_the_directory_that_the_work_made(
     assert (done.exact, done.paths, done.kept) == (True, ("new/works",), ("new", "new/theirs"))
 
 
-def test_an_ignored_file_in_the_way_is_not_deleted(snapshots: Snapshots, work: Path) -> None:
-    """The directory that holds it stays, and is named."""
+def test_what_can_not_be_put_back_is_said_to_be_left(snapshots: Snapshots, work: Path) -> None:
+    """An ignored file in the way is not deleted: the directory that holds it stays, and is named.
+
+    What can not be made again, as a pipe or a large file that is gone, is not claimed.
+    """
+
+    def large(name: str) -> None:
+        with (work / name).open("wb") as file:
+            file.truncate(200 * 1024 * 1024)
+
     (work / ".gitignore").write_text("secret\n")
+    os.mkfifo(work / "pipe")
+    large("large")
     target = start(snapshots)
     (work / "new").mkdir(mode=0o711)
     (work / "new" / "secret").write_text("mine")
     (work / "new" / "file").write_text("work")
-
-    done = snapshots.restore(target, last="work")
-
-    assert (work / "new" / "secret").read_text() == "mine"
-    assert done.left == ("new: holds files that are ignored, or that somebody else made",)
-    assert (done.exact, done.paths) == (False, ("new/file",))
-
-
-def test_a_removed_pipe_and_a_large_file_are_said_to_be_left(
-    snapshots: Snapshots, work: Path
-) -> None:
-    """What can not be made again is not claimed."""
-    os.mkfifo(work / "pipe")
-    with (work / "large").open("wb") as file:
-        file.truncate(200 * 1024 * 1024)
-    target = start(snapshots)
     (work / "pipe").unlink()
     (work / "large").unlink()
-    with (work / "larger").open("wb") as file:
-        file.truncate(200 * 1024 * 1024)
+    large("larger")
 
     done = snapshots.restore(target, last="work")
 
-    assert not done.exact
-    assert [line.partition(":")[0] for line in done.left] == ["large", "larger", "pipe"]
+    assert (done.exact, done.paths) == (False, ("new/file",))
+    assert [line.partition(":")[0] for line in done.left] == ["large", "larger", "new", "pipe"]
+    assert "new: holds files that are ignored, or that somebody else made" in done.left
+    assert (work / "new" / "secret").read_text() == "mine"
     assert (work / "larger").exists()
 
 
@@ -247,32 +242,27 @@ def test_single_paths_are_put_to_entries_with_what_lies_in_and_above_them(
     assert (work / "old" / "file").read_text() == "old"
 
 
-def test_a_content_that_the_store_has_lost_is_an_error_before_anything_changes(
+def test_what_can_not_be_done_is_an_error_before_anything_changes(
     snapshots: Snapshots, work: Path
 ) -> None:
-    """Half of a restore would be worse than none."""
+    """Half of a restore would be worse than none: a content that the store has lost ends it.
+
+    Who changed what since is known for a thread's own snapshots only.
+    """
     target = start(snapshots)
+    foreign = start(Snapshots(work, "other", snapshots.store))
     (work / "a").unlink()
     (work / "new").write_text("work")
     with snapshots.store.locked() as contents:
         contents.database.execute("DELETE FROM blobs WHERE CAST(data AS TEXT) LIKE 'a%'")
 
-    with pytest.raises(SnapshotUnavailable, match=r"of a is not in .*: nothing was changed"):
-        snapshots.restore(target, last="work")
-
+    for id_, said in (
+        (target, r"of a is not in .*: nothing was changed"),
+        (foreign, r"no snapshot .* of this thread and workspace"),
+    ):
+        with pytest.raises(SnapshotUnavailable, match=said):
+            snapshots.restore(id_, last="work")
     assert (work / "new").exists()
-
-
-def test_a_snapshot_of_another_thread_is_not_restored(
-    snapshots: Snapshots, work: Path, tmp_path: Path
-) -> None:
-    """Who changed what since is known for a thread's own snapshots only."""
-    start(snapshots)
-    other = Snapshots(work, "other", Store(tmp_path / "store.sqlite3"))
-    foreign = start(other)
-
-    with pytest.raises(SnapshotUnavailable, match=r"no snapshot .* of this thread and workspace"):
-        snapshots.restore(foreign)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is locked for the superuser")

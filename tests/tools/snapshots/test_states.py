@@ -151,17 +151,13 @@ def test_a_path_deeper_than_calls_may_go_is_replaced(tmp_path: Path) -> None:
         assert replaced(contents, root, path, [*found[:-1], None]) != root
 
 
-def test_a_label_of_any_text_is_kept(snapshots: Snapshots) -> None:
-    """Also of text that is no valid Unicode, as a model may name a path."""
-    snapshots.open("edit of \udc80")
-
-    assert snapshots.kept()[-1].label == "edit of \\udc80"
-
-
 def test_what_was_not_kept_stays_known_while_edits_are_noted(
     work: Path, snapshots: Snapshots
 ) -> None:
-    """An edit does not look at the large file again, and does not forget it either."""
+    """An edit does not look at the large file again, and does not forget it either.
+
+    A label of any text is kept, also of one that is no Unicode, as a model may name a path.
+    """
     with (work / "large").open("wb") as file:
         file.truncate(LARGEST + 1)
     snapshots.take("large", by="others")
@@ -171,3 +167,5 @@ def test_what_was_not_kept_stays_known_while_edits_are_noted(
     snapshots.note(["sub/file"], "edit")
 
     assert [each.unkept for each in snapshots.kept()[-2:]] == [("large",)] * 2
+    snapshots.open("edit of \udc80")
+    assert snapshots.kept()[-1].label == "edit of \\udc80"
