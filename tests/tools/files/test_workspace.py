@@ -44,6 +44,10 @@ def test_what_is_written_is_read(work: FilesBeneath) -> None:
     assert work.read("a/b/c.bin") == b"two"
     assert work.read(str(work.root / "a/b/c.bin")) == b"two"
     assert [entry.path for entry in walk(work, ".")] == ["a", "a/b", "a/b/c.bin"]
+    (work.root / "a" / "again").symlink_to("..")  # a walk follows no link: it would be endless
+    (work.root / "b").touch()
+    found = [entry.path for entry in walk(work, ".")]
+    assert found == ["a", "a/again", "a/b", "a/b/c.bin", "b"]
 
 
 @pytest.mark.parametrize(
@@ -168,16 +172,6 @@ def test_a_write_through_an_inner_link_changes_its_target(tmp_path: Path) -> Non
 
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real" / "file").read_text() == "new"
-
-
-def test_a_walk_follows_no_link(work: FilesBeneath) -> None:
-    """A link to a parent directory does not make a walk endless."""
-    (work.root / "a").mkdir()
-    (work.root / "a" / "again").symlink_to("..")
-    for name in "bcd":
-        (work.root / name).touch()
-
-    assert [entry.path for entry in walk(work, ".")] == ["a", "a/again", "b", "c", "d"]
 
 
 @pytest.mark.parametrize("make", [Path.touch, Path.is_dir])

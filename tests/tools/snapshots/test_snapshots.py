@@ -167,17 +167,6 @@ def test_an_edit_is_noted_alone(work: Path, snapshots: Snapshots) -> None:
     assert snapshots.take("after", by="others").changes == (Change("a.py", "changed"),)
 
 
-def test_threads_of_a_workspace_have_snapshots_of_their_own(
-    work: Path, snapshots: Snapshots
-) -> None:
-    """What another thread took is not told, but can be named."""
-    other = Snapshots(work, "other", snapshots.store)
-    taken = other.take("theirs", by="others").snapshot
-
-    assert snapshots.kept() == ()
-    assert snapshots.changes(taken.id) == ()
-
-
 def test_directories_may_lie_deep(work: Path, snapshots: Snapshots, tmp_path: Path) -> None:
     """Three hundred directories, with names that make the path longer than the system's limit."""
     at = os.open(work, os.O_RDONLY)
@@ -347,8 +336,15 @@ def test_what_can_not_be_done_is_told(work: Path, snapshots: Snapshots, tmp_path
         snapshots.materialise(taken.id, work)
 
 
-def test_a_worktree_shares_the_store_of_its_workspace(tmp_path: Path) -> None:
-    """The snapshots of a team member can be put into the workspace."""
+def test_a_worktree_shares_the_store_of_its_workspace(
+    work: Path, snapshots: Snapshots, tmp_path: Path
+) -> None:
+    """The snapshots of a team member can be put into the workspace.
+
+    What another thread took is not told, but can be named.
+    """
+    theirs = Snapshots(work, "other", snapshots.store).take("theirs", by="others").snapshot
+    assert snapshots.kept() == snapshots.changes(theirs.id) == ()
     store = store_of(tmp_path / "work")
     worktree = tmp_path / "data" / "worktrees" / store.parent.name / "thread" / "phase"
 

@@ -112,17 +112,17 @@ def test_the_order_of_rules() -> None:
         assert decide(SHOUT, {"text": "hey"}, policy(**rules)).decision == decision
 
 
-def test_the_users_rule_goes_over_the_built_in_one() -> None:
-    """A safe command can be denied, any other one allowed."""
-    assert decide(COMMAND, {"command": "pytest"}, policy(run_command="deny")).decision == "deny"
-    assert decide(COMMAND, {"command": "rm x"}, policy(run_command="allow")).decision == "allow"
-
-
 def test_a_rule_keeps_all_it_says() -> None:
-    """TL-13: whether it is required, what a denial does, and why."""
+    """TL-13: whether it is required, what a denial does, and why.
+
+    The user's goes over the built-in one: a safe command can be denied, any other one allowed.
+    """
     given = {"decision": "confirm", "required": True, "deny_effect": "continue", "reason": "why"}
 
     assert decide(SHOUT, {}, policy(shout=given)) == PolicyRule.model_validate(given)
+    for line, decision in (("pytest", "deny"), ("rm x", "allow")):
+        rules = policy(run_command=decision)
+        assert decide(COMMAND, {"command": line}, rules).decision == decision
 
 
 MCP = replace(SHOUT, origin="mcp")
