@@ -509,7 +509,7 @@ class Refusing(Fields):
         raise ValueError("no")
 
 
-Grown = create_model("Grown", __base__=Fields, own=(int, 5))
+Grown: Any = create_model("Grown", __base__=Fields, own=(int, 5))
 
 
 class Becoming(Fields):

@@ -69,6 +69,7 @@ def test_calls_that_did_not_run_are_answered_at_the_end() -> None:
     assert [m.tool_call_id for m in missing] == ["c1", "c3"]
     assert illegal([*history, *missing]) == []
     done = AIMessage("Done.", id="m2")
+    whole: list[AnyMessage]
     for whole in ([*history, *missing], [], [HumanMessage("hi"), done]):
         assert results_for_unanswered(whole) == []
 

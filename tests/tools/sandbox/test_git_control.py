@@ -217,9 +217,9 @@ async def test_a_repository_with_links_for_control_files_is_read_only(
 @pytest.fixture(params=["kept", "."])
 def own(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """A repository by another name in a workspace, or in its place."""
-    own = tmp_path / request.param
-    named = ["--bare", tmp_path] if own == tmp_path else ["--separate-git-dir", own, tmp_path]
-    run(["git", "init", "-q", *named], check=True)
+    own = tmp_path / str(request.param)
+    how = ["--bare"] if own == tmp_path else ["--separate-git-dir", str(own)]
+    run(["git", "init", "-q", *how, str(tmp_path)], check=True)
     return own
 
 

@@ -438,7 +438,7 @@ RESULT = CommandResult(
 )  # fmt: skip
 
 
-OPEN = {"not_covered": ("the network, which the settings allow",)}
+OPEN: dict[str, Any] = {"not_covered": ("the network, which the settings allow",)}
 
 
 def test_a_refusal_is_explained_and_other_failures_are_left_alone() -> None:

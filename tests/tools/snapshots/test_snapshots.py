@@ -344,7 +344,7 @@ def test_a_worktree_shares_the_store_of_its_workspace(
     What another thread took is not told, but can be named.
     """
     theirs = Snapshots(work, "other", snapshots.store).take("theirs", by="others").snapshot
-    assert snapshots.kept() == snapshots.changes(theirs.id) == ()
+    assert (snapshots.kept(), snapshots.changes(theirs.id)) == ((), ())
     store = store_of(tmp_path / "work")
     worktree = tmp_path / "data" / "worktrees" / store.parent.name / "thread" / "phase"
 

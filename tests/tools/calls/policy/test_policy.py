@@ -50,8 +50,8 @@ def test_known_safe_commands_run_at_once_and_all_others_are_confirmed() -> None:
 
     What can not be read is not taken for harmless; elsewhere the same words may run other things.
     """
-    odd = ({}, {"command": ["pytest"]}, {"command": None}, {"command": "pytest", "cwd": "sub"})
-    asked = [*({"command": line} for line in ASKED_ABOUT), *odd]
+    odd: Any = ({}, {"command": ["pytest"]}, {"command": None}, {"command": "pytest", "cwd": "sub"})
+    asked: list[Any] = [*({"command": line} for line in ASKED_ABOUT), *odd]
     for line in SAFE:
         assert decide(COMMAND, {"command": line}, Tools()).decision == "allow"
     for args in asked:
