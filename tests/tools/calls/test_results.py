@@ -68,9 +68,8 @@ def test_calls_that_did_not_run_are_answered_at_the_end() -> None:
 
     assert [m.tool_call_id for m in missing] == ["c1", "c3"]
     assert illegal([*history, *missing]) == []
-    done = AIMessage("Done.", id="m2")
-    whole: list[AnyMessage]
-    for whole in ([*history, *missing], [], [HumanMessage("hi"), done]):
+    talk: list[AnyMessage] = [HumanMessage("hi"), AIMessage("Done.", id="m2")]
+    for whole in ([*history, *missing], talk[:0], talk):
         assert results_for_unanswered(whole) == []
 
 
