@@ -85,7 +85,12 @@ def streamed(*texts: str) -> AIMessage:
 
 
 def test_a_call_that_was_cut_off_is_not_read() -> None:
-    """Its text is kept, for whoever can tell what was meant; no text stands for no arguments."""
+    """Its text is kept, for whoever can tell what was meant; no text stands for no arguments.
+
+    Nothing is kept beside an answer of which all was read.
+    """
+    assert keep_sent_calls([{"id": "c1", "name": "pay", "args": '{"to": "Ann"}'}]) == {}
+    assert streamed('{"to": "Ann"}').tool_calls[0]["args"] == {"to": "An"}
     for last in ("", "{}"):
         message = streamed('{"to": "Ann"}', '{"to": "An', last)
         read = [(call["id"], call["args"]) for call in message.tool_calls]
@@ -95,12 +100,6 @@ def test_a_call_that_was_cut_off_is_not_read() -> None:
         assert message.additional_kwargs == {"refusal": None}
     for text in ("null", "[]", '"{}"', "{" * 100_000, '{"a": ' * 5_000):
         assert streamed(text).tool_calls == [], text[:20]
-
-
-def test_an_answer_of_which_all_was_read_is_as_it_was() -> None:
-    """Nothing is kept beside it."""
-    assert keep_sent_calls([{"id": "c1", "name": "pay", "args": '{"to": "Ann"}'}]) == {}
-    assert streamed('{"to": "Ann"}').tool_calls[0]["args"] == {"to": "An"}
 
 
 # --- Calls that a model writes into its text are calls; what it writes about them is not (TL-18).
@@ -162,19 +161,18 @@ ANSWERS = (
 
 
 def test_a_written_call_is_a_call() -> None:
-    """Bare, fenced, in a list, in tags, in every common spelling, as many as were written."""
+    """Bare, fenced, in a list, in tags, in every common spelling, as many as were written.
+
+    One by an unknown name, too: else the run would end with it as its answer.
+    """
     assert {text: made(text) for text in WRITTEN} == {text: [MEANT] for text in WRITTEN}
     assert {text: made(text) for text in TWO} == {text: [MEANT, MEANT] for text in TWO}
+    assert made('{"name": "serch", "arguments": {}}') == [("serch", {})]
 
 
 def test_an_answer_is_no_call() -> None:
     """An explanation that shows a call, and data that looks like one, are not executed."""
     assert {text: made(text) for text in ANSWERS} == {text: [] for text in ANSWERS}
-
-
-def test_an_unknown_name_is_a_call_all_the_same() -> None:
-    """Else the run would end with it as its answer."""
-    assert made('{"name": "serch", "arguments": {}}') == [("serch", {})]
 
 
 def test_broken_arguments_are_handed_on_as_they_are() -> None:
@@ -412,14 +410,11 @@ def test_only_the_first_calls_are_kept() -> None:
 # --- What was changed between a model's words and what runs is on record, and nothing else.
 
 
-def test_an_answer_that_runs_as_it_was_said_has_nothing_to_tell() -> None:
-    """TL-11."""
-    assert audit_answer("m1", [a_call("c1")]) is None
-    assert audit_answer() is None
-
-
 def test_what_was_changed_of_a_call_is_told() -> None:
-    """TL-04 and TL-19: a name that was found otherwise; one that was right, and was passed on."""
+    """TL-04 and TL-19: a name that was found otherwise; one that was right, and was passed on.
+
+    TL-11: an answer that runs as it was said has nothing to tell.
+    """
     spelt = a_call("c1", requested_name="Shout", name_resolution="normalized")
     passed = a_call("c2", requested_name="whisper", rungs=("whisper with loud is shout",))
 
@@ -433,28 +428,24 @@ def test_what_was_changed_of_a_call_is_told() -> None:
     assert audit.arguments == (
         ArgumentRepair(tool_call_id="c2", name="shout", repaired_by="rules", rungs=passed.rungs),
     )
-
-
-def test_the_names_of_an_answer_are_bounded() -> None:
-    """TL-04: twenty, and a word if there were more."""
-    calls = [a_call(f"c{n}", requested_name="Shout") for n in range(21)]
-    audits = [audit_answer("m1", calls[:20]), audit_answer("m1", calls)]
-
-    assert [(len(each.names), each.names_cut) for each in audits if each] == [
-        (20, False),
-        (20, True),
-    ]
+    assert audit_answer("m1", [a_call("c1")]) is audit_answer() is None
 
 
 def test_what_was_left_out_and_what_was_asked_stand_beside_it() -> None:
-    """TL-16 and TL-08: also where no call was changed."""
+    """TL-16 and TL-08: also where no call was changed. TL-04: of names there are twenty at most."""
     left_out = LeftOut(total=3, executed=2, omitted=1, limit=2, names=("shout",))
     asked = RepairRound(kind="names", attempt=1, candidates=("c1",), repaired=(), failed=("c1",))
+    calls = [a_call(f"c{n}", requested_name="Shout") for n in range(21)]
+    audits = [audit_answer("m1", calls[:20]), audit_answer("m1", calls)]
 
     audit = audit_answer("m1", [], left_out=left_out, asked=asked)
 
     assert audit is not None
     assert (audit.message_id, audit.left_out, audit.round) == ("m1", left_out, asked)
+    assert [(len(each.names), each.names_cut) for each in audits if each] == [
+        (20, False),
+        (20, True),
+    ]
 
 
 # --- An answer that is no end of the work has a name.

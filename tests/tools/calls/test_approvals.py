@@ -43,12 +43,25 @@ async def grounds(
     return await grounds_of(call, TOOLS.named(call.name), workspace, open_sandbox, tree=tree)
 
 
-async def test_a_command_rests_on_its_sandbox_its_environment_and_the_tree(tmp_path: Path) -> None:
-    """SA-01: the level, what that leaves open, and which programs it finds."""
-    found = await grounds(COMMAND, str(tmp_path), tree="t1")
+async def test_an_approval_rests_on_all_that_its_call_depends_on(tmp_path: Path) -> None:
+    """SA-01: a command on its sandbox, what that leaves open, and which programs it finds.
+
+    Another tool of ours on the tree alone, an application's on nothing; never on a lower level.
+    """
+    work = str(tmp_path)
+    found = await grounds(COMMAND, work, tree="t1")
 
     assert (found.sandbox, found.not_covered, found.tree) == ("landlock", ("metadata",), "t1")
     assert "PATH" in found.environment
+    with pytest.raises(SandboxUnavailable):
+        await grounds(COMMAND, work, no_sandbox)
+    assert await grounds(EDIT, work, no_sandbox, tree="t1") == Grounds(tree="t1")
+    for call, workspace in (
+        (a_call("c3"), "/w"),
+        (a_call("c4", name="gone"), "/w"),
+        (COMMAND, None),
+    ):
+        assert await grounds(call, workspace, no_sandbox, tree="t1") == Grounds()
 
 
 async def test_what_differs_between_terminals_is_no_part_of_it(
@@ -65,48 +78,19 @@ async def test_what_differs_between_terminals_is_no_part_of_it(
     assert await grounds(COMMAND, str(tmp_path)) != before
 
 
-async def test_another_tool_of_ours_rests_on_the_tree_alone(tmp_path: Path) -> None:
-    """No sandbox is opened for it."""
-    assert await grounds(EDIT, str(tmp_path), no_sandbox, tree="t1") == Grounds(tree="t1")
-
-
-async def test_what_works_in_no_workspace_rests_on_nothing() -> None:
-    """Tools of the application know no sandbox."""
-    call: Any
-    workspace: Any
-    for call, workspace in [
-        (a_call("c3"), "/w"),
-        (a_call("c4", name="gone"), "/w"),
-        (COMMAND, None),
-    ]:
-        assert await grounds(call, workspace, no_sandbox, tree="t1") == Grounds()
-
-
-async def test_a_sandbox_that_is_not_to_be_had_is_said(tmp_path: Path) -> None:
-    """SA-01: never a lower level instead."""
-    with pytest.raises(SandboxUnavailable):
-        await grounds(COMMAND, str(tmp_path), no_sandbox)
-
-
 async def test_the_tree_changes_with_the_workspace(tmp_path: Path) -> None:
-    """And only with it."""
+    """And only with it; one that is gone is said in a line, for the model."""
     first = await tree_now(str(tmp_path))
     again = await tree_now(str(tmp_path))
     (tmp_path / "a").write_text("b")
 
     assert first == again
     assert await tree_now(str(tmp_path)) != first
-
-
-async def test_a_workspace_that_is_gone_is_said(tmp_path: Path) -> None:
-    """One line, for the model."""
     with pytest.raises(ToolError):
         await tree_now(str(tmp_path / "gone"))
 
 
 # --- Between a yes and the run of a call the world may have become another.
-
-COMMAND_PERMISSION = a_call("c1", name="run_command", args={"command": "make all"})
 
 
 def context(**policy: Any) -> Context:
@@ -125,63 +109,57 @@ async def check(call: ToolTask, at: Context, workspace: str | None = None) -> No
     await check_permission(call, tool, workspace, await at.surroundings(None), at.tools)
 
 
-async def test_what_needs_nobody_may_run() -> None:
-    """TL-12: allowed without a rule."""
+async def test_what_may_not_run_any_more_does_not() -> None:
+    """TL-12, TL-15: a thread may be resumed under other settings; nothing runs unapproved."""
     await check(a_call("c1"), context())
+    for call, policy, said in (
+        (a_call("c1", approved="yes"), "deny", "denied by policy"),
+        (a_call("c1"), "confirm", "a person has to approve"),
+    ):
+        with pytest.raises(NotPermitted, match=said):
+            await check(call, context(shout=policy))
 
 
-async def test_what_the_policy_now_denies_may_not() -> None:
-    """A thread may be resumed under other settings."""
-    with pytest.raises(NotPermitted, match="denied by policy"):
-        await check(replace(a_call("c1"), approved="yes"), context(shout="deny"))
+async def another_sandbox() -> Any:
+    return SimpleNamespace(level="namespace", not_covered=())
 
 
-async def test_what_now_needs_a_person_may_not_without_one() -> None:
-    """TL-15: never unapproved."""
-    with pytest.raises(NotPermitted, match="a person has to approve"):
-        await check(a_call("c1"), context(shout="confirm"))
+async def with_network() -> Any:
+    return SimpleNamespace(level="namespace", not_covered=("the network",))
 
 
-async def test_what_was_approved_may_run(tmp_path: Path) -> None:
-    """TL-13a: as long as nothing has changed."""
-    at = context()
-    call = await approved(COMMAND_PERMISSION, str(tmp_path), at)
-
-    await check(call, at, str(tmp_path))
-
-
-async def test_what_was_approved_for_another_content_may_not(tmp_path: Path) -> None:
-    """TL-13a: right before the call runs, with the difference."""
-    at = context()
-    (tmp_path / "old.txt").touch()
-    call = await approved(COMMAND_PERMISSION, str(tmp_path), at)
-    (tmp_path / "new.txt").write_text("by a sibling")
-    (tmp_path / "old.txt").unlink()
-
-    with pytest.raises(GroundsChanged, match=r"old.txt \(gone\), new.txt \(new\)"):
-        await check(call, at, str(tmp_path))
-
-
-async def test_variables_that_changed_are_named_and_not_shown(
+async def test_a_yes_is_void_once_what_it_rests_on_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """TL-13a, SE-08: their values may be keys."""
+    """TL-13, TL-13a: asked again right before the run, with the difference, as far as it is kept.
+
+    SA-01: a yes is not stretched to another level, nor to what that leaves open. SE-08: variables
+    are named and not shown.
+    """
     at = context()
-    call = await approved(COMMAND_PERMISSION, str(tmp_path), at)
-    monkeypatch.setenv("PATH", "/secret")
+    other, open_ = (replace(at, open_sandbox=each) for each in (another_sandbox, with_network))
 
-    with pytest.raises(GroundsChanged, match="variables: PATH") as raised:
-        await check(call, at, str(tmp_path))
-    assert "secret" not in str(raised.value)
+    def siblings(place: Path) -> None:
+        (place / "new.txt").write_text("by a sibling")
+        (place / "old.txt").unlink()
 
+    change: Any
+    for number, (then, now, change, said) in enumerate((
+        (at, at, siblings, r"old.txt \(gone\), new.txt \(new\)"),
+        (at, context(), siblings, "what it rests on has changed"),
+        (other, at, str, "the sandbox: none, not namespace"),
+        (other, open_, str, "has changed: the sandbox"),
+        (at, at, lambda _: monkeypatch.setenv("PATH", "/secret"), "variables: PATH"),
+    )):  # fmt: skip
+        (place := tmp_path / str(number)).mkdir()
+        (place / "old.txt").touch()
+        call = await approved(COMMAND, str(place), then)
+        await check(call, then, str(place))
+        change(place)
 
-async def test_what_nobody_knows_any_more_is_asked_again(tmp_path: Path) -> None:
-    """TL-13a: without the difference, where what was seen then is not kept."""
-    call = await approved(COMMAND_PERMISSION, str(tmp_path), context())
-    (tmp_path / "new.txt").touch()
-
-    with pytest.raises(GroundsChanged, match="what it rests on has changed"):
-        await check(call, context(), str(tmp_path))
+        with pytest.raises(GroundsChanged, match=said) as raised:
+            await check(call, now, str(place))
+        assert "secret" not in str(raised.value)
 
 
 def test_only_what_never_stands_still_is_given_up() -> None:
@@ -198,38 +176,10 @@ def test_only_what_never_stands_still_is_given_up() -> None:
         assert endless_changes([*asked, *done, a_call("e", "done")]) == over
 
 
-async def another_sandbox() -> Any:
-    return SimpleNamespace(level="namespace", not_covered=())
-
-
-async def test_what_was_approved_for_another_sandbox_may_not(tmp_path: Path) -> None:
-    """SA-01: a level is never lowered silently, nor is a yes stretched to another one."""
-    at = context()
-    confined = replace(at, open_sandbox=another_sandbox)
-    call = await approved(COMMAND_PERMISSION, str(tmp_path), confined)
-
-    with pytest.raises(GroundsChanged, match="the sandbox: none, not namespace"):
-        await check(call, at, str(tmp_path))
-
-
-async def with_network() -> Any:
-    return SimpleNamespace(level="namespace", not_covered=("the network",))
-
-
-async def test_what_was_approved_without_the_network_may_not_with_it(tmp_path: Path) -> None:
-    """TL-13: the level is the same, what it leaves open is not what was shown."""
-    at = context()
-    confined = replace(at, open_sandbox=another_sandbox)
-    call = await approved(COMMAND_PERMISSION, str(tmp_path), confined)
-
-    with pytest.raises(GroundsChanged):
-        await check(call, replace(at, open_sandbox=with_network), str(tmp_path))
-
-
 async def test_a_yes_to_something_else_is_none(tmp_path: Path) -> None:
     """TL-13: other arguments, another folder, another call of the same."""
     at = context()
-    call = await approved(COMMAND_PERMISSION, str(tmp_path), at)
+    call = await approved(COMMAND, str(tmp_path), at)
     (tmp_path / "sub").mkdir()
 
     for other, folder in (

@@ -29,7 +29,15 @@ from daruma.tools.calls import (
 )
 from daruma.tools.calls._journal import Settles, put_back, question_of
 from daruma.tools.context import Context
-from daruma.tools.snapshots import Snapshots, SnapshotUnavailable, Store, store_of, with_snapshots
+from daruma.tools.errors import OutcomeUnknown
+from daruma.tools.snapshots import (
+    Restored,
+    Snapshots,
+    SnapshotUnavailable,
+    Store,
+    store_of,
+    with_snapshots,
+)
 
 CALL = a_call(args={"amount": 5, "note": "x" * 500})
 DONE = Outcome("done", "paid")
@@ -92,64 +100,42 @@ class Life:
 
 
 async def test_a_call_that_was_made_is_answered_with_what_came_of_it() -> None:
-    """Its result was on record before the machine was told."""
-    life = Life()
-    await life.make("ask")
+    """Its result, a failure too, was on record before the machine was told."""
+    for outcome in (DONE, Outcome("failed", "Error: no")):
+        life = Life()
+        await life.make("ask", outcome=outcome)
 
-    assert await life.make("ask", outcome=Outcome("done", "paid twice")) == DONE
-    assert (len(life.worked), life.settled()) == (1, ["reused"])
-
-
-async def test_a_failure_is_an_outcome_too() -> None:
-    """What was told as failed is not tried again behind the model's back."""
-    life = Life()
-    failed = Outcome("failed", "Error: no")
-    await life.make("ask", outcome=failed)
-
-    assert await life.make("ask") == failed
+        assert await life.make("ask", outcome=Outcome("done", "paid twice")) == outcome
+        assert (len(life.worked), life.settled()) == (1, ["reused"])
 
 
-async def test_a_repeatable_call_is_made_again_with_the_same_key() -> None:
-    """Nobody is asked."""
-    life = Life()
-    with pytest.raises(asyncio.CancelledError):
-        await life.make("again", dies=True)
-
-    assert await life.make("again") == DONE
-    assert life.worked[0] == life.worked[1]
-    assert (life.settled(), life.asked) == (["again"], [])
-
-
-async def test_a_person_says_what_became_of_a_call_that_was_cut_short() -> None:
-    """It is made again only if they say so; their word is on record."""
-    for said, status, made in [
-        ("happened", "done", 1),
-        ("unknown", "unknown", 1),
-        ("again", "done", 2),
-    ]:
+async def test_a_call_that_was_cut_short_is_settled_as_its_effect_says() -> None:
+    """Made again with the same key, told to the model, or asked about; that is on record."""
+    settles: Any
+    for settles, says, status, made in (
+        ("again", [], "done", 2),
+        ("tell", [], "unknown", 1),
+        ("ask", ["happened"], "done", 1),
+        ("ask", ["unknown"], "unknown", 1),
+        ("ask", ["again"], "done", 2),
+    ):
         life = Life()
         with pytest.raises(asyncio.CancelledError):
-            await life.make("ask", dies=True)
-        with pytest.raises(GraphInterrupt):
-            await life.make("ask")
+            await life.make(settles, dies=True)
+        if says:
+            with pytest.raises(GraphInterrupt):
+                await life.make(settles)
 
-        outcome = await life.make("ask", says=[said])
+        outcome = await life.make(settles, says=says)
 
-        assert (outcome.status, len(life.worked), life.settled()) == (status, made, [said])
-        assert await life.make("ask") == outcome
-
-
-async def test_the_model_is_told_where_the_policy_says_so() -> None:
-    """As ``outcome_unknown``, never as failed or done."""
-    life = Life()
-    with pytest.raises(asyncio.CancelledError):
-        await life.make("tell", dies=True)
-
-    outcome = await life.make("tell")
-
-    assert outcome.status == "unknown"
-    assert outcome.text.startswith("Error: outcome_unknown: shout was cut short")
-    assert (len(life.worked), life.asked) == (1, [])
+        assert (outcome.status, len(life.worked), {*life.worked}) == (
+            status,
+            made,
+            {life.worked[0]},
+        )
+        assert (life.settled(), bool(life.asked)) == (says or [settles], bool(says))
+        assert status == "done" or outcome.text.startswith("Error: outcome_unknown: shout was cut ")
+        assert await life.make(settles) == outcome
 
 
 async def test_an_old_answer_is_none_to_a_second_question() -> None:
@@ -325,64 +311,37 @@ async def effect(name: str, given: Settings | None = None, **args: Any) -> Effec
 
 
 async def test_a_call_is_settled_by_what_it_can_have_changed() -> None:
-    """Made again, undone and made again, or asked about."""
+    """Made again, undone and made again, asked about as the policy says, or not journalled.
+
+    A rule of the call goes before the setting. What was sent over the network can not be taken
+    back; without snapshots nothing can.
+    """
+    tell = {"decision": "allow", "in_doubt": "tell"}
+    ask = {"decision": "allow", "in_doubt": "ask"}
+    given: Any
     args: Any
-    for name, args, settled in [
-        ("plain", {}, "ask"),
-        ("writes", {}, "restore"),
-        ("same", {}, "again"),
-        ("keyed", {}, "again"),
-        ("str_replace_editor", {"command": "create"}, "restore"),
-        ("run_tests", {}, "restore"),
-        ("run_command", {"command": "pytest -x -q"}, "restore"),
-        ("run_command", {"command": "make"}, "ask"),  # not confined: it may have done anything
+    for name, args, given, settled in [
+        ("plain", {}, {}, "ask"),
+        ("writes", {}, {}, "restore"),
+        ("same", {}, {}, "again"),
+        ("keyed", {}, {}, "again"),
+        ("str_replace_editor", {"command": "create"}, {}, "restore"),
+        ("run_tests", {}, {}, "restore"),
+        ("run_command", {"command": "pytest -x -q"}, {}, "restore"),
+        ("run_command", {"command": "make"}, {}, "ask"),  # not confined: it may do anything
+        ("run_command", {"command": "make"}, {"sandbox": {"network": True}}, "ask"),
+        ("writes", {}, {"rollback": {"snapshots": False}}, "ask"),
+        ("plain", {}, {"tools": {"in_doubt": "tell"}}, "tell"),
+        ("plain", {}, {"tools": {"policy": {"plain": tell}}}, "tell"),
+        ("plain", {}, {"tools": {"in_doubt": "tell", "policy": {"pl*": ask}}}, "ask"),
+        ("plain", {}, {"tools": {"in_doubt": "tell", "policy": {"plain": "allow"}}}, "tell"),
+        ("looks", {}, {}, None),
+        ("search", {"pattern": "x"}, {}, None),
+        ("str_replace_editor", {"command": "view"}, {}, None),
     ]:
-        found = await effect(name, **args)
+        found = await effect(name, settings(**given) if given else None, **args)
 
-        assert found
-        assert found.settles == settled
-
-
-async def test_what_changes_nothing_is_not_journalled() -> None:
-    """It may be made twice, and costs no write."""
-    args: Any
-    for name, args in [
-        ("looks", {}),
-        ("search", {"pattern": "x"}),
-        ("str_replace_editor", {"command": "view"}),
-    ]:
-        assert await effect(name, **args) is None
-
-
-async def test_the_policy_says_whether_a_person_is_asked() -> None:
-    """A rule of the call goes before the setting."""
-    tools: Any
-    for tools, settled in [
-        ({"in_doubt": "tell"}, "tell"),
-        ({"policy": {"plain": {"decision": "allow", "in_doubt": "tell"}}}, "tell"),
-        ({"in_doubt": "tell", "policy": {"pl*": {"decision": "allow", "in_doubt": "ask"}}}, "ask"),
-        ({"in_doubt": "tell", "policy": {"plain": "allow"}}, "tell"),
-    ]:
-        found = await effect("plain", settings(tools=tools))
-
-        assert found
-        assert found.settles == settled
-
-
-async def test_without_snapshots_nothing_can_be_put_back() -> None:
-    """Then a person is asked about edits too."""
-    found = await effect("writes", settings(rollback={"snapshots": False}))
-
-    assert found
-    assert found.settles == "ask"
-
-
-async def test_a_command_with_the_network_is_not_confined() -> None:
-    """What it sent can not be taken back; what it did not, nobody knows."""
-    found = await effect("run_command", settings(sandbox={"network": True}), command="make")
-
-    assert found
-    assert found.settles == "ask"
+        assert (found and found.settles) == settled, (name, given)
 
 
 async def test_the_order_of_arguments_is_no_difference() -> None:
@@ -410,34 +369,24 @@ def lives() -> tuple[Context, Context]:
     return replace(a_context(), journal=first), replace(a_context(), journal=second)
 
 
-async def test_a_call_that_was_never_begun_has_failed() -> None:
-    """However often it is looked for."""
-    first, second = lives()
-
-    for context in (first, second):
-        outcome = await outcome_without_tool(CALL_GONE, context.journal)
-        assert outcome == Outcome("failed", "Error: the tool 'shout' is no longer there")
-
-
-async def test_a_call_that_was_made_is_answered_with_what_came_of_it_gone() -> None:
-    """Resumed under another set of tools, the machine is told what was done before."""
-    first, second = lives()
+async def test_of_a_call_whose_tool_is_gone_that_is_told_which_is_on_record() -> None:
+    """It failed if it was never begun; what came of it; or nobody knows, and that stays so."""
+    failed = Outcome("failed", "Error: the tool 'shout' is no longer there")
     done = Outcome("done", "paid")
-    await first.journal.end(await first.journal.begin(PAY), done)
+    how = "shout was cut short when the process ended, and is no longer there"
+    for begun, ended, told in (
+        (False, None, failed),
+        (True, done, done),
+        (True, None, Outcome("unknown", f"Error: {OutcomeUnknown(how)}")),
+    ):
+        first, second = lives()
+        entry = await first.journal.begin(PAY) if begun else None
+        if entry and ended:
+            await first.journal.end(entry, ended)
 
-    assert await outcome_without_tool(CALL_GONE, second.journal) == done
+        found = [await outcome_without_tool(CALL_GONE, second.journal) for _ in range(2)]
 
-
-async def test_of_a_call_that_was_cut_short_nobody_knows() -> None:
-    """It may have had its effect; and so it stays on record."""
-    first, second = lives()
-    await first.journal.begin(PAY)
-
-    outcome = await outcome_without_tool(CALL_GONE, second.journal)
-
-    assert outcome.status == "unknown"
-    assert outcome.text.startswith("Error: outcome_unknown: shout was cut short")
-    assert await outcome_without_tool(CALL_GONE, second.journal) == outcome
+        assert found == [told, told]
 
 
 # --- What was cut short in a workspace is put back to before it, and nothing else is.
@@ -471,6 +420,22 @@ class Ground:
         with self.log.open("a") as file:
             file.write(text)
 
+    def put_back(self) -> Restored | None:
+        return put_back(self.own, KEY)
+
+    def look(self) -> None:
+        """Be killed right after the look with which putting back begins."""
+        self.own.take(f"before putting back before run_command {KEY}", by="work")
+
+    def undo(self) -> None:
+        """Have a person undo the task."""
+        self.own.restore(self.own.kept()[0].id, last="work")
+
+    def other(self, adds: str) -> None:
+        """Have another thread write here."""
+        self.of("other").take("the start", by="others", fresh=True)
+        self.add(adds)
+
     @property
     def text(self) -> str:
         return self.log.read_text()
@@ -484,79 +449,37 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ground:
     return Ground(place)
 
 
-def test_a_call_that_had_not_begun_needs_nothing_put_back(ground: Ground) -> None:
-    """It was killed before the workspace was looked at."""
-    ground.make("k0", "zero,")
-
-    assert put_back(ground.own, KEY) is None
-    assert ground.text == "start,zero,"
-
-
-def test_a_call_that_was_cut_short_is_put_back_as_often_as_it_takes(ground: Ground) -> None:
-    """Who puts it back may be killed too, before or after the call is made once more."""
-    ground.begin(KEY, "half,")
-    put_back(ground.own, KEY)
-    put_back(ground.own, KEY)
-    assert ground.text == "start,"
-
-    ground.begin(KEY, "half again,")
-    put_back(ground.own, KEY)
-    assert ground.text == "start,"
+HALF, PUT, TWO = ("begin", KEY, "half,"), ("put_back",), ("make", "k2", "two,")
+PUT_BACK: dict[str, tuple[list[tuple[str, ...]], str, str]] = {
+    "it had not begun": ([("make", "k0", "zero,")], "none", "start,zero,"),
+    "who put it back was killed": ([HALF, PUT], "none", "start,"),
+    "killed before it was made once more": ([HALF, PUT, PUT], "none", "start,"),
+    "killed after it was": ([HALF, PUT, ("begin", KEY, "half again,")], "", "start,"),
+    "its putting back was killed first": ([HALF, ("look",)], "", "start,"),
+    "a sibling was made after it": ([HALF, PUT, TWO], "none", "start,two,"),
+    "the thread went on without it": ([HALF, TWO], "since", "start,half,two,"),
+    "another thread was here": (
+        [HALF, ("other", "theirs,")],
+        "another thread",
+        "start,half,theirs,",
+    ),
+    "a person undid it": ([("make", "k0", "zero,"), HALF, ("undo",)], "since", "start,"),
+}
 
 
-def test_one_whose_putting_back_was_killed_first_is_put_back(ground: Ground) -> None:
-    """What was looked at just before is not what was there before the call."""
-    ground.begin(KEY, "half,")
-    ground.own.take(f"before putting back before run_command {KEY}", by="work")
+@pytest.mark.parametrize("case", PUT_BACK)
+def test_what_was_cut_short_is_put_back_and_nothing_else(ground: Ground, case: str) -> None:
+    """As often as it takes; what was done on top of it is not undone: a person is asked."""
+    steps, said, text = PUT_BACK[case]
+    for name, *args in steps:
+        getattr(ground, name)(*args)
 
-    put_back(ground.own, KEY)
-
-    assert ground.text == "start,"
-
-
-def test_what_was_done_after_it_was_put_back_stays(ground: Ground) -> None:
-    """A sibling had its turn, and the run was killed before this call was made once more."""
-    ground.begin(KEY, "half,")
-    put_back(ground.own, KEY)
-    ground.make("k2", "two,")
-
-    assert put_back(ground.own, KEY) is None
-    assert ground.text == "start,two,"
-
-
-def test_what_was_done_on_top_of_it_is_not_undone_with_it(ground: Ground) -> None:
-    """Where it could not be put back at first, and the thread went on; a person is asked."""
-    ground.begin(KEY, "half,")
-    ground.make("k2", "two,")
-
-    with pytest.raises(SnapshotUnavailable, match="since"):
-        put_back(ground.own, KEY)
-    assert ground.text == "start,half,two,"
-
-
-def test_what_another_thread_did_since_is_not_undone_with_it(ground: Ground) -> None:
-    """Nobody can tell its changes from those of the call that was cut short."""
-    ground.begin(KEY, "half,")
-    other = ground.of("other")
-    other.take("the start", by="others", fresh=True)
-    ground.add("theirs,")
-
-    with pytest.raises(SnapshotUnavailable, match="another thread"):
-        put_back(ground.own, KEY)
-    assert ground.text == "start,half,theirs,"
-
-
-def test_what_a_person_undid_since_is_not_brought_back(ground: Ground) -> None:
-    """An undo of the task took what was cut short along."""
-    start = ground.own.kept()[0].id
-    ground.make("k0", "zero,")
-    ground.begin(KEY, "half,")
-    ground.own.restore(start, last="work")
-    assert ground.text == "start,"
-
-    with pytest.raises(SnapshotUnavailable, match="since"):
-        put_back(ground.own, KEY)
-    assert ground.text == "start,"
+    if said in ("", "none"):
+        assert (ground.put_back() is None) is (said == "none")
+    else:
+        with pytest.raises(SnapshotUnavailable, match=said):
+            ground.put_back()
+    assert ground.text == text
 
 
 async def test_a_workspace_is_had_by_one_call_at_a_time() -> None:

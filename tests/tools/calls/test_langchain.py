@@ -28,6 +28,7 @@ from pydantic import (
     Field,
     ValidationError,
     computed_field,
+    create_model,
     field_serializer,
     field_validator,
     model_serializer,
@@ -285,39 +286,15 @@ class Text(BaseModel):
     text: str
 
 
-@tool
-def wants_state(text: str, state: Annotated[dict[str, Any], InjectedState]) -> str:
-    """Take it."""
-    return f"{text}{state}"
+def wanting(hint: Any) -> Any:
+    """A function with an argument that a graph alone can give."""
 
+    def take(text: str, own: Any) -> str:
+        """Take it."""
+        return f"{text}{own}"
 
-@tool
-def wants_store(text: str, store: Annotated[Any, InjectedStore()]) -> str:
-    """Take it."""
-    return f"{text}{store}"
-
-
-@tool
-def wants_id(text: str, own: Annotated[str, InjectedToolCallId]) -> str:
-    """Take it."""
-    return text + own
-
-
-@tool
-async def wants_runtime(text: str, runtime: ToolRuntime) -> str:
-    """Take it."""
-    return f"{text}{runtime}"
-
-
-@tool(args_schema=Text)
-def wants_unseen(text: str, runtime: ToolRuntime) -> str:
-    """Take it."""
-    return f"{text}{runtime}"
-
-
-def function(text: str, state: Annotated[dict[str, Any], InjectedState]) -> str:
-    """Take it."""
-    return f"{text}{state}"
+    take.__annotations__["own"] = hint
+    return take
 
 
 def silent(text: str) -> str:
@@ -328,12 +305,12 @@ def test_a_tool_that_could_never_be_called_is_refused() -> None:
     """When the graph is built, not when the model calls it."""
     given: Any
     for given, said in (
-        (wants_state, "wants state injected"),
-        (wants_store, "wants store injected"),
-        (wants_id, "wants own injected"),
-        (wants_runtime, "wants runtime injected"),
-        (wants_unseen, "wants runtime injected"),
-        (function, "wants state injected"),
+        (tool(wanting(Annotated[dict[str, Any], InjectedState])), "wants own injected"),
+        (wanting(Annotated[dict[str, Any], InjectedState]), "wants own injected"),
+        (tool(wanting(Annotated[Any, InjectedStore()])), "wants own injected"),
+        (tool(wanting(Annotated[str, InjectedToolCallId])), "wants own injected"),
+        (tool(wanting(ToolRuntime)), "wants own injected"),
+        (tool(args_schema=Text)(wanting(ToolRuntime)), "wants own injected"),
         (silent, "docstring"),
         (config_argument, "can not be given the argument config"),
         (made_of_a_schema("config"), "can not be given the argument config"),
@@ -499,32 +476,6 @@ class Fields(BaseModel):
     third: list[int] = Field(default_factory=list, alias="last")
 
 
-class Aliased(BaseModel):
-    """Needs what goes by another name."""
-
-    first: int = Field(alias="one")
-
-
-class Starred(BaseModel):
-    """What LangChain takes for the starred arguments of a function."""
-
-    first: int = 1
-    args: list[int] = []
-    kwargs: dict[str, int] = {}
-
-
-class Strict(Fields):
-    """Takes nothing that it does not know."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class Open(Fields):
-    """Passes on what it does not know."""
-
-    model_config = ConfigDict(extra="allow")
-
-
 class Computing(Fields):
     """Gives more than it takes."""
 
@@ -532,12 +483,6 @@ class Computing(Fields):
     @property
     def double(self) -> int:
         return 2 * self.first
-
-
-class Keeping(Fields):
-    """Gives less than it takes."""
-
-    own: int = Field(default=5, exclude=True)
 
 
 class Writing(Fields):
@@ -564,28 +509,7 @@ class Refusing(Fields):
         raise ValueError("no")
 
 
-class Renaming(Fields):
-    """Is written out by other names."""
-
-    model_config = ConfigDict(serialize_by_alias=True)
-
-
-class Sparing(Fields):
-    """Gives a field only if it is worth it."""
-
-    own: int = Field(default=5, exclude_if=lambda value: value == 5)
-
-
-class Filled(Fields):
-    """Has a field that LangChain fills in."""
-
-    call: Annotated[str, InjectedToolCallId] = ""
-
-
-class Grown(Fields):
-    """Has more fields than what it is made of."""
-
-    own: int = 5
+Grown: Any = create_model("Grown", __base__=Fields, own=(int, 5))
 
 
 class Becoming(Fields):
@@ -607,31 +531,25 @@ class Dropping(Fields):
         return self
 
 
-class Empty(BaseModel):
-    """Checks nothing."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-SCHEMAS = (
-    Numbers,
-    Fields,
-    Aliased,
-    Starred,
-    Strict,
-    Open,
-    Computing,
-    Keeping,
-    Writing,
-    Dumping,
-    Refusing,
-    Renaming,
-    Sparing,
-    Filled,
-    Becoming,
-    Dropping,
-    Empty,
+Empty = create_model("Empty", __config__=ConfigDict(extra="forbid"))  # checks nothing
+SCHEMAS: tuple[Any, ...] = (
+    *(Numbers, Fields, Computing, Writing, Dumping, Refusing, Becoming, Dropping, Empty),
+    # Needs what goes by another name.
+    create_model("Aliased", first=(int, Field(alias="one"))),
+    # What LangChain takes for the starred arguments of a function.
+    create_model("Starred", first=(int, 1), args=(list[int], []), kwargs=(dict[str, int], {})),
+    # Takes nothing that it does not know; passes it on; is written out by other names.
+    type("Strict", (Fields,), {"model_config": ConfigDict(extra="forbid")}),
+    type("Open", (Fields,), {"model_config": ConfigDict(extra="allow")}),
+    type("Renaming", (Fields,), {"model_config": ConfigDict(serialize_by_alias=True)}),
+    # Gives less than it takes; gives a field only if it is worth it.
+    create_model("Keeping", __base__=Fields, own=(int, Field(default=5, exclude=True))),
+    create_model("Sparing", __base__=Fields, own=(int, Field(5, exclude_if=lambda own: own == 5))),
+    # Has a field that LangChain fills in.
+    create_model("Filled", __base__=Fields, call=(Annotated[str, InjectedToolCallId], "")),
 )
+
+
 ARGS: tuple[dict[str, Any], ...] = (
     {"first": 1},
     {"first": "2", "last": [9]},
@@ -737,59 +655,40 @@ async def test_a_result_is_what_langchain_makes_of_it(made: Any) -> None:
 
 
 @BOTH
-async def test_what_nobody_listens_to_is_called_by_itself(made: Any) -> None:
-    """What LangChain reads at each call is ten times the call."""
-    assert (await call(made(where_called))).content == "by itself"
-    assert (await langchains(made(where_called))).content == "by LangChain"
+async def test_langchain_makes_the_call_if_somebody_listens(made: Any) -> None:
+    """To the run around it, or to the tool, since it was wrapped; it takes ten times the call."""
+    around, own, tool = Listening(), Listening(), made(where_called)
+    plain = plain_function(tool)
 
-
-@BOTH
-async def test_who_listens_to_the_run_around_it_is_told(made: Any) -> None:
-    """LangChain makes the call then."""
-    listening, tool = Listening(), made(where_called)
-
-    async def around(_: object) -> Any:
+    async def in_a_run(_: object) -> Any:
         return await call(tool)
 
-    await RunnableLambda(around).ainvoke({}, {"callbacks": [listening]})
-
-    assert listening.told == ["tell {}", "by LangChain"]
-
-
-@BOTH
-async def test_who_listens_to_the_tool_is_told(made: Any) -> None:
-    """Since it was wrapped, too."""
-    listening, tool = Listening(), made(where_called)
-    plain = plain_function(tool)
-    tool.callbacks = [listening]
+    assert (await call(tool)).content == "by itself"
+    assert (await langchains(tool)).content == "by LangChain"
+    await RunnableLambda(in_a_run).ainvoke({}, {"callbacks": [around]})
+    tool.callbacks = [own]
     await call_tool(tool, plain, {})
 
     assert plain is not None
-    assert listening.told == ["tell {}", "by LangChain"]
+    assert around.told == own.told == ["tell {}", "by LangChain"]
 
 
 @BOTH
-async def test_a_function_that_was_replaced_is_not_called(made: Any) -> None:
-    """The tool is the application's; it may change it."""
-    tool, others = made(where_called), made(lambda: "other")
-    plain = plain_function(tool)
-    tool.func, tool.coroutine = others.func, others.coroutine
-
-    assert message(await call_tool(tool, plain, {})).content == "other"
-
-
-@BOTH
-async def test_a_tool_handles_its_own_errors(made: Any) -> None:
-    """From when it is told to."""
+async def test_a_tool_may_be_changed_since_it_was_wrapped(made: Any) -> None:
+    """It is the application's: another function is called, its own errors it handles itself."""
 
     def fall(number: int) -> str:
         return str(number)
+
+    tool, others = made(where_called), made(lambda: "other")
+    plain = plain_function(tool)
+    tool.func, tool.coroutine = others.func, others.coroutine
+    assert message(await call_tool(tool, plain, {})).content == "other"
 
     tool = made(fall)
     plain = plain_function(tool)
     tool.handle_validation_error = "not a number"
     answer = await call_tool(tool, plain, {"number": "x"})
-
     assert (answer.content, answer.status) == ("not a number", "error")
 
 
@@ -808,28 +707,20 @@ def cannot_be_read(text: "Absent" = "") -> str:  # type: ignore[name-defined]  #
     return str(text)
 
 
-def test_what_wants_more_than_arguments_is_called_by_langchain() -> None:
+class Own(StructuredTool):
+    """May do anything around its function."""
+
+
+async def test_what_wants_more_than_arguments_is_called_by_langchain() -> None:
     """It alone knows what to give."""
-    function: Any
-    for function in [wants_config, wants_callbacks, cannot_be_read]:
-        schema = Fields if function is cannot_be_read else None
-        tool = of(function, args_schema=schema)
-
-        assert plain_function(tool) is None
-
-
-async def test_what_wants_the_config_is_given_it() -> None:
-    """As ever."""
+    for given in (
+        of(wants_config),
+        of(wants_callbacks),
+        of(cannot_be_read, args_schema=Fields),
+        Own.from_function(where_called),
+    ):
+        assert plain_function(given) is None
     assert "metadata" in (await call(of(wants_config))).content
-
-
-def test_a_tool_of_a_class_of_its_own_is_called_by_langchain() -> None:
-    """It may do anything around its function."""
-
-    class Own(StructuredTool):
-        """One of them."""
-
-    assert plain_function(Own.from_function(where_called)) is None
 
 
 @BOTH

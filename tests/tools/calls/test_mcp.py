@@ -178,18 +178,16 @@ async def test_a_server_that_does_not_start_is_one_clear_line() -> None:
 def test_two_servers_tools_that_become_one_name_are_refused(
     served: Mapping[str, BaseTool],
 ) -> None:
-    """TL-05: both are named as their server names them."""
+    """TL-05: both are named as their server names them.
+
+    A tool of the application is not taken for a server's, whatever its metadata says.
+    """
     odd = served["mcp__notes__odd.name/look"]
     twin = odd.model_copy(update={"name": "mcp__notes__odd_name.look"})
+    own = StructuredTool.from_function(call_tool, metadata={"readOnlyHint": True})
 
     with pytest.raises(Exception, match=r"'mcp__notes__odd.name/look' and .*odd_name.look'"):
         a_registry([odd, twin])
-
-
-def test_a_tool_of_the_application_is_not_taken_for_a_servers() -> None:
-    """Whatever its metadata says."""
-    own = StructuredTool.from_function(call_tool, metadata={"readOnlyHint": True})
-
     assert not is_mcp_tool(own)
     assert wrap_tool(own).effect == "external"
     with pytest.raises(ToolRefused):

@@ -108,7 +108,10 @@ SECRET: Mapping[str, dict[str, Any]] = {
 
 
 def test_a_literal_key_is_known_and_not_part_of_what_is_pinned() -> None:
-    """SE-06: a new key is no other server."""
+    """SE-06: a new key is no other server; settings that anybody may read stay readable."""
+    env = {"LOG_LEVEL": "debug", "REGION": "eu-west-1", "HOST": "api.example.com"}
+    plain = {"command": "npx", "args": ["-y", "server@1.2.3", "/data/notes"], "env": env}
+    assert literal_secrets(McpServer.model_validate(plain)) == []
     for where in SECRET:
         setting = McpServer.model_validate(SECRET[where])
         text = repr(SECRET[where]).replace(CANARY, "another-key-of-notes-8")
@@ -131,14 +134,6 @@ def test_what_starts_a_server_is_pinned() -> None:
     assert pin(env={"A": "2"}) == pin()
     pins = [pin(args=["b"]), pin(cwd="/srv"), pin(env={"A": "1", "B": "2"}), pin(command="y")]
     assert pin() not in pins
-
-
-def test_what_is_no_key_is_not_hidden() -> None:
-    """Settings that anybody may read stay readable."""
-    env = {"LOG_LEVEL": "debug", "REGION": "eu-west-1", "HOST": "api.example.com"}
-    setting = {"command": "npx", "args": ["-y", "server@1.2.3", "/data/notes"], "env": env}
-
-    assert literal_secrets(McpServer.model_validate(setting)) == []
 
 
 @pytest.mark.long

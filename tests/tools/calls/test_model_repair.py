@@ -190,35 +190,29 @@ def test_what_was_written_is_kept_and_nothing_else() -> None:
 
 
 def test_each_text_stays_under_its_key() -> None:
-    """A swap of two texts would undo the edit that was meant."""
+    """A swap of two texts would undo the edit that was meant.
+
+    Proper JSON is held to its texts, but not to the case of what the schema fixes. A tool without
+    effects is held to its long texts: a short pattern may be mended.
+    """
     raw = '{"command": "Str_Replace" "path": "a", "old_str": "x", "new_str": "y"}'
     head = {"command": "str_replace", "path": "a"}
+    fixed, long = '{"command": "Create", "path": "A"}', "x" * LONG
 
-    for args, kept in (
-        ({"old_str": "x", "new_str": "y"}, True),
-        ({"old_str": "y", "new_str": "x"}, False),
-        ({"new_str": "x", "old_str": "y"}, False),
-        ({"old_str": "x", "new_str": ""}, False),
+    for text, args, tool, kept in (
+        (raw, head | {"old_str": "x", "new_str": "y"}, EDIT, True),
+        (raw, head | {"old_str": "y", "new_str": "x"}, EDIT, False),
+        (raw, head | {"new_str": "x", "old_str": "y"}, EDIT, False),
+        (raw, head | {"old_str": "x", "new_str": ""}, EDIT, False),
+        (fixed, {"command": "create", "path": "A"}, EDIT, True),
+        (json.dumps(fixed), {"command": "create", "path": "A"}, EDIT, True),
+        (fixed, {"command": "create", "path": "a"}, EDIT, False),
+        (json.dumps(fixed), {"command": "create", "path": "a"}, EDIT, False),
+        ('{"pattern": "a"', {"pattern": "b"}, SEARCH, True),
+        (f"pattern={long}", {"pattern": long}, SEARCH, True),
+        ('{"pattern": "a"', {"pattern": long}, SEARCH, False),
     ):
-        assert keeps_payload(raw, {**head, **args}, EDIT) is kept
-
-
-def test_a_fixed_value_may_stand_in_another_case() -> None:
-    """Proper JSON is held to its texts, but not to the case of what the schema fixes."""
-    raw = '{"command": "Create", "path": "A"}'
-
-    for text in (raw, json.dumps(raw)):
-        assert keeps_payload(text, {"command": "create", "path": "A"}, EDIT)
-        assert not keeps_payload(text, {"command": "create", "path": "a"}, EDIT)
-
-
-def test_a_tool_without_effects_is_held_to_its_long_texts() -> None:
-    """A short pattern may be mended; a long one was meant as it stands."""
-    long = "x" * LONG
-
-    assert keeps_payload('{"pattern": "a"', {"pattern": "b"}, SEARCH)
-    assert keeps_payload(f"pattern={long}", {"pattern": long}, SEARCH)
-    assert not keeps_payload('{"pattern": "a"', {"pattern": long}, SEARCH)
+        assert keeps_payload(text, args, tool) is kept, (text, args)
 
 
 def test_a_call_keeps_itself() -> None:

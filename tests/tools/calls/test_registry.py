@@ -30,28 +30,18 @@ def shout(text: str) -> str:
     return text.upper()
 
 
-@langchain_tool("shout")
-def other_shout(text: str) -> str:
-    """Say it loudly as well."""
-    return text.upper()
-
-
 @langchain_tool("search")
 def own_search(text: str) -> str:
     """Search elsewhere."""
     return text
 
 
-def test_two_tools_of_one_name_are_refused() -> None:
-    """TL-05: among the application's own, and between these and the built-in ones."""
-    given: Any
-    for given, named in (
-        ([shout, other_shout], r"'shout': .*test_registry\.shout and .*test_registry\.other_shout"),
-        ([own_search], r"'search': built in and .*test_registry\.own_search"),
-    ):
-        with pytest.raises(ToolNameConflictError, match=f"two tools are named {named}") as refused:
-            a_registry(given)
-        assert isinstance(refused.value, DarumaError)
+def test_a_tool_of_the_name_of_a_built_in_one_is_refused() -> None:
+    """TL-05: of the workspace's; another one that ships gives way."""
+    said = r"two tools are named 'search': built in and .*test_registry\.own_search"
+    with pytest.raises(ToolNameConflictError, match=said) as refused:
+        a_registry([own_search])
+    assert isinstance(refused.value, DarumaError)
 
 
 def names(registry: Registry, *, workspace: bool, **given: Any) -> list[str]:
@@ -64,6 +54,7 @@ def test_what_is_shown() -> None:
     """TL-06: built-in tools in a workspace only, and of all tools those of the profile.
 
     A tool is known by its name, shown or not: what stands in a thread's history may be hidden.
+    TL-05: settings that do not fit are refused, as each run may bring its own.
     """
     registry = a_registry([shout])
     builtin = [each.name for each in WORKSPACE_TOOLS]
@@ -75,13 +66,7 @@ def test_what_is_shown() -> None:
     assert registry.named("shout") is not None
     assert registry.named("Shout") is None
     assert {"shout", "run_tests"} <= set(registry.names)
-
-
-def test_settings_that_do_not_fit_the_tools_are_refused() -> None:
-    """TL-05 and TL-06: by ``check``, as each run may bring settings of its own."""
-    registry = a_registry([shout])
     registry.check(Tools())
-
     with pytest.raises(ToolNameConflictError):
         registry.check(Tools(name_aliases={"shout": "search"}))
     with pytest.raises(SettingsError):
@@ -198,9 +183,11 @@ def best(tools: tuple[Tool, ...]) -> Mapping[str, str | None]:
 
 
 def test_the_best_stand_in_is_the_likest() -> None:
-    """One that does the same to the same; none rather than one that does something else."""
+    """One that does the same to the same; none rather than one that does something else or more."""
     for tools, wanted in LIKEST:
         assert wanted.items() <= best(tools).items()
+        check_strength(tools)
+    check_strength(RESEARCH + OFFICE + FILES)
 
 
 def check_strength(tools: Any) -> None:
@@ -213,12 +200,6 @@ def check_strength(tools: Any) -> None:
         assert name not in names
         assert len(names) == len(set(names))
         assert all(effects[other] <= effects[name] for other in names)
-
-
-def test_no_stand_in_does_more_than_the_tool_itself() -> None:
-    """Neither among many."""
-    for tools in (RESEARCH, OFFICE, FILES, RESEARCH + OFFICE + FILES):
-        check_strength(tools)
 
 
 ANY_TOOLS = st.lists(
@@ -298,18 +279,12 @@ async def read(text: str = TEXT, **args: Any) -> str:
 
 
 async def test_a_part_says_where_it_is() -> None:
-    """From an offset, as long as is asked, no further than the end."""
+    """From an offset, as long as is asked, no further than the end; lines are found in any case."""
     size = len(TEXT)
+    offset, line = (await read(find="error")).split(": ", 1)
 
     assert await read(offset=7, length=6) == f"[characters 7 to 13 of {size}]\nline 1"
     assert await read(offset=size - 6) == f"[characters {size - 6} to {size} of {size}]\n here\n"
-
-
-async def test_lines_are_found_with_their_offsets() -> None:
-    """In any case; an offset that was told shows the line and what follows it."""
-    found = await read(find="error")
-
-    offset, line = found.split(": ", 1)
     assert line == "the Error is here"
     assert (await read(offset=int(offset))).splitlines()[1] == line
 

@@ -53,20 +53,16 @@ def test_what_the_call_gives_wins() -> None:
 
 
 def test_a_call_of_another_tool_is_left_alone() -> None:
-    """As is any call where nothing is known."""
+    """As is any call where nothing is known; but not by the name that it was promoted from."""
+    promoted, _ = fill_in("create_todo", {"title": "Milk"}, offer(TIMED))
+
     assert fill_in("create_todo", {"title": "a"}, offer(MILK))[0].args == {"title": "a"}
     assert fill_in("create_reminder", {}, offer(), "m:9") == (
-        (("create_reminder", {}, (), ())),
+        ("create_reminder", {}, (), ()),
         "m:9",
     )
-
-
-def test_a_call_by_the_name_it_was_promoted_from_goes_on() -> None:
-    """What is known makes a scheduled task of the todo, as it did before."""
-    call, _ = fill_in("create_todo", {"title": "Milk"}, offer(TIMED))
-
-    assert call.name == "create_schedule_task"
-    assert call.args == {"title": "Milk", "due_time": "09:00"}
+    assert promoted.name == "create_schedule_task"
+    assert promoted.args == {"title": "Milk", "due_time": "09:00"}
 
 
 def test_no_two_calls_go_on_with_the_same() -> None:
@@ -137,51 +133,40 @@ def test_what_is_missing_is_asked_for() -> None:
 
 
 def test_what_does_not_fit_for_another_reason_is_not_asked_for() -> None:
-    """It is for the model to mend."""
+    """It is for the model to mend; TL-12: what is denied is not asked for either."""
+    more = {"name": "Ann", "seats": 2, "colour": 1}
     args: Any
-    for args in [
-        {"name": "Ann"},
-        {"name": "Ann", "seats": "many"},
-        {"name": "Ann", "seats": 2, "colour": 1},
-    ]:
+    for args in ({"name": "Ann"}, {"name": "Ann", "seats": "many"}, more):
         task = become(args)
 
         assert (task.status, task.problem) == ("failed", "invalid_args")
-
-
-def test_what_is_whole_runs() -> None:
-    """With its date in ISO form; a blank that nothing needs is no matter."""
-    task = become({"name": "Ann", "seats": 2, "date": "on Wednesday", "note": ""})
-
-    assert task.status == "ready"
-    assert task.args == WHOLE | {"note": ""}
-
-
-def test_where_nobody_can_be_asked_the_model_is_told() -> None:
-    """Also of a date that is in doubt: it is not run with a guess."""
-    lacks, vague = become({"name": "Ann", "seats": 2}, asks=False), WHOLE | {"day": "soon"}
-    told = become(vague, asks=False)
-
-    assert lacks.reason == "invalid_args: $: 'day' is a required property"
-    assert told.reason == (
-        "invalid_args: day: 'soon' is no day or time beyond doubt: give it as 2026-11-25T09:00"
-    )
-
-
-def test_the_policy_goes_first() -> None:
-    """TL-12: what is denied is not asked for."""
     task = become({"seats": 2}, policy={"book": "deny"})
 
     assert (task.status, task.reason) == ("failed", "denied by policy: book is not allowed here")
 
 
-def test_a_persons_edit_is_not_asked_about() -> None:
-    """It can not be used, and is told to be so."""
+def test_what_is_whole_runs() -> None:
+    """With its date in ISO form; a blank that nothing needs is no matter.
+
+    A person's edit is not asked about: it can not be used, and is told to be so.
+    """
+    task = become({"name": "Ann", "seats": 2, "date": "on Wednesday", "note": ""})
     offer = VisibleTools(a_registry([book]).visible(settings().tools, ()), now=NOW)
 
-    edited = with_arguments(become(WHOLE), {"seats": 2}, replace(offer, asks=False))
+    assert (task.status, task.args) == ("ready", WHOLE | {"note": ""})
+    assert with_arguments(task, {"seats": 2}, offer).problem == "invalid_args"
 
-    assert edited.problem == "invalid_args"
+
+def test_where_nobody_can_be_asked_the_model_is_told() -> None:
+    """Also of a date that is in doubt: it is not run with a guess."""
+    for args, said in (
+        ({"name": "Ann", "seats": 2}, "$: 'day' is a required property"),
+        (
+            WHOLE | {"day": "soon"},
+            "day: 'soon' is no day or time beyond doubt: give it as 2026-11-25T09:00",
+        ),
+    ):
+        assert become(args, asks=False).reason == f"invalid_args: {said}"
 
 
 # --- Every call of an answer becomes one tool task, in the order of TL-12.
@@ -228,21 +213,6 @@ def a_raw_call(name: str, args: dict[str, Any] | str) -> Call:
 X = {"text": "x"}
 
 
-def test_a_known_call_is_ready() -> None:
-    """TL-04: whatever it was called; what was requested stays on record."""
-    for name, how in (
-        ("shout", "exact"),
-        ("Shout", "normalized"),
-        ("functions.shout", "normalized"),
-        ("cry", "alias"),
-    ):
-        task = called(name, X, name_aliases={"cry": "shout"})
-
-        assert (task.id, task.message_id, task.requested_name) == ("c1", "m1", name)
-        assert (task.name, task.name_resolution) == ("shout", how)
-        assert (task.status, task.args) == ("ready", X)
-
-
 REPAIRING: dict[str, Any] = {"name_repair_attempts": 1, "call_repair_attempts": 1}
 BROKEN: tuple[tuple[str, Any, str], ...] = (
     ("nope", X, "tool_not_found"),
@@ -286,43 +256,18 @@ def test_what_no_model_could_repair_has_failed() -> None:
         assert (task.status, task.problem) == ("failed", problem)
 
 
-def test_what_is_not_shown_can_not_be_called() -> None:
-    """TL-06: by no name; the built-in tools need a workspace."""
-    for name in ("hidden", "Hidden", "functions.hidden", "secret", "nope", ""):
-        task = called(name, X, name_aliases={"secret": "hidden"})
+def test_repaired_arguments_are_decided_on_as_they_are_after() -> None:
+    """TL-12: a rule about arguments holds for what would run, however it was written.
 
-        assert task.status == "failed"
-        assert "there are: shout, count" in task.reason
-    assert called("run_tests", {}).status == "failed"
-    assert called("run_tests", {}, workspace=True).status == "ready"
-
-
-def test_rules_repair_what_is_certain() -> None:
-    """TL-10: no model is asked."""
-    fence = '```json\n{"text": "x"}\n```'
-    for raw in ("{'text': 'x'}", fence, '{"text": "x",}', '"{\\"text\\": \\"x\\"}"'):
-        task = called("shout", raw)
-
-        assert (task.args, task.status, task.repaired_by) == (X, "ready", "rules")
-        assert task.rungs
-    task = called("count", {"number": "3", "Unit": "km"})
-    assert (task.args, task.repaired_by) == ({"number": 3, "unit": "km"}, "rules")
-
-
-def test_repaired_arguments_meet_the_policy_as_they_are_after() -> None:
-    """TL-12: a rule about arguments holds for what would run, however it was written."""
+    TL-09: what a model repaired fits now, or the call has failed: it is not repaired for ever.
+    """
     rule = {"shout(text=secret*)": "deny"}
+    given = offered(**REPAIRING)
+    broken = called("shout", {"words": "x"}, **REPAIRING)
 
     assert called("shout", "{'text': 'secret plan'}", policy=rule).status == "failed"
     assert called("shout", {"Text": "secret plan"}, policy=rule).status == "failed"
     assert called("shout", {"Text": "a plan"}, policy=rule).status == "ready"
-
-
-def test_arguments_that_a_model_repaired_are_not_repaired_for_ever() -> None:
-    """TL-09: they fit now, or the call has failed."""
-    given = offered(**REPAIRING)
-    broken = called("shout", {"words": "x"}, **REPAIRING)
-
     assert with_arguments(broken, X, given, by="model").status == "ready"
     assert with_arguments(broken, {"still": "x"}, given, by="model").status == "failed"
 
@@ -383,6 +328,8 @@ def test_a_repaired_call_is_canonical_too() -> None:
     assert (task.name, task.args) == ("pay", {"account": "a", "amount": 3})
     assert (task.status, task.repaired_by) == ("awaiting", "rules")
     assert banking(wrapped, policy={"pay": "deny"}).status == "failed"
+    assert called("shout", "{'text': 'x'}").rungs == ("single quotes",)
+    assert (task.id, task.message_id, task.requested_name) == ("c1", "m1", "look")
 
 
 def test_a_call_that_was_cut_off_is_not_closed_into_one_with_an_effect() -> None:

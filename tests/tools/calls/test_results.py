@@ -22,16 +22,12 @@ from daruma.tools.calls._results import IMAGES, LIMIT, MOST, TextWithImages, sto
 
 
 def test_a_result_answers_its_call() -> None:
-    """TL-03: by the call's id, under an id of its own."""
+    """TL-03: by the call's id, under an id of its own; providers refuse an empty name."""
     result = tool_result(a_call("c1"), "fine")
 
     assert (result.tool_call_id, result.id, result.name) == ("c1", "m1:c1", "shout")
     assert (result.content, result.status) == ("fine", "success")
     assert tool_result(a_call("c1"), "bad", ok=False).status == "error"
-
-
-def test_a_call_without_a_name_has_a_result_too() -> None:
-    """Providers refuse a result with an empty name."""
     assert tool_result(a_call(name="", requested_name=""), "x").name == "unknown"
 
 
@@ -72,13 +68,9 @@ def test_calls_that_did_not_run_are_answered_at_the_end() -> None:
 
     assert [m.tool_call_id for m in missing] == ["c1", "c3"]
     assert illegal([*history, *missing]) == []
-    assert results_for_unanswered([*history, *missing]) == []
-
-
-def test_there_is_nothing_to_answer_without_calls() -> None:
-    """An empty history included."""
-    assert results_for_unanswered([]) == []
-    assert results_for_unanswered([HumanMessage("hi"), AIMessage("Done.", id="m2")]) == []
+    talk: list[AnyMessage] = [HumanMessage("hi"), AIMessage("Done.", id="m2")]
+    for whole in ([*history, *missing], talk[:0], talk):
+        assert results_for_unanswered(whole) == []
 
 
 def test_an_answer_that_a_limit_ended_is_known() -> None:
@@ -135,21 +127,14 @@ async def test_what_is_shown_fits_and_what_is_left_out_is_counted(text: str, lim
     assert await outputs.read(short.reference) == text
 
 
-async def test_the_same_text_has_the_same_id() -> None:
-    """A call that is made again after a crash keeps nothing twice."""
+async def test_a_thread_reads_its_own_outputs_only() -> None:
+    """An id that was overheard in another thread leads nowhere; the same text has the same one."""
     store = ProcessOutputs()
-    first, again, other = [await Outputs(store).keep(text) for text in ("a", "a", "b")]
+    first, again, other = [await Outputs(store, "one").keep(text) for text in ("a", "a", "b")]
 
     assert first == again != other
-
-
-async def test_a_thread_reads_its_own_outputs_only() -> None:
-    """An id that was overheard in another thread leads nowhere."""
-    store = ProcessOutputs()
-    id_ = await Outputs(store, "one").keep("secret")
-
-    assert await Outputs(store, "one").read(id_) == "secret"
-    assert await Outputs(store, "two").read(id_) is None
+    assert await Outputs(store, "one").read(first) == "a"
+    assert await Outputs(store, "two").read(first) is None
 
 
 async def test_of_an_endless_text_a_beginning_is_kept() -> None:

@@ -3,8 +3,9 @@
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from statistics import median
 from typing import Any
 
@@ -42,16 +43,6 @@ async def for_ever() -> str:
     return "never"
 
 
-@pytest.mark.parametrize("seconds", [5, None])
-async def test_a_tool_that_ends_in_time_answers(seconds: float | None) -> None:
-    """With a limit and without one."""
-
-    async def work() -> str:
-        return "paid"
-
-    assert await run_with_timeout(seconds, made(work), {}, AT) == "paid"
-
-
 class Timed(asyncio.SelectorEventLoop):
     """A loop that keeps its timers in sight."""
 
@@ -68,7 +59,9 @@ class Timed(asyncio.SelectorEventLoop):
 
 
 @pytest.mark.parametrize(("seconds", "timers"), [(1000, 1), (None, 0)])
-def test_a_tool_that_has_ended_leaves_no_timer(seconds: float | None, timers: int) -> None:
+def test_a_tool_that_ends_in_time_answers_and_leaves_no_timer(
+    seconds: float | None, timers: int
+) -> None:
     """They would be as many as there were calls, each until its time is over."""
 
     async def work() -> str:
@@ -77,30 +70,25 @@ def test_a_tool_that_has_ended_leaves_no_timer(seconds: float | None, timers: in
 
     loop = Timed()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(run_with_timeout(seconds, made(work), {}, AT))
+        said = runner.run(run_with_timeout(seconds, made(work), {}, AT))
 
+    assert said == "paid"
     assert [each.cancelled() for each in loop.timers] == [True] * timers
 
 
-async def test_a_call_with_an_effect_that_is_given_up_may_have_happened() -> None:
-    """TL-21: neither failed nor done."""
+async def test_a_call_that_is_given_up_may_have_happened_if_it_has_an_effect() -> None:
+    """TL-21: it is neither failed nor done then; without an effect it has failed."""
+    may_have = "; it may or may not have happened: look before you call it again"
     effect: Any
-    for effect in ["external", "workspace"]:
-        with pytest.raises(OutcomeUnknown) as told:
+    for effect, kind, said in (
+        ("external", OutcomeUnknown, f"outcome_unknown: pay did not end in 0.02 s{may_have}"),
+        ("workspace", OutcomeUnknown, f"outcome_unknown: pay did not end in 0.02 s{may_have}"),
+        ("none", ToolError, "pay did not end in 0.02 s"),
+    ):
+        with pytest.raises(ToolError) as told:
             await run_with_timeout(SHORT, made(for_ever, effect), {}, AT)
 
-        assert str(told.value) == (
-            "outcome_unknown: pay did not end in 0.02 s; it may or may not have happened: look "
-            "before you call it again"
-        )
-
-
-async def test_a_call_without_an_effect_that_is_given_up_has_failed() -> None:
-    """It may be made again."""
-    with pytest.raises(ToolError, match=r"^pay did not end in 0.02 s$") as told:
-        await run_with_timeout(SHORT, made(for_ever, "none"), {}, AT)
-
-    assert not isinstance(told.value, OutcomeUnknown)
+        assert (type(told.value), str(told.value)) == (kind, said)
 
 
 async def test_a_blocking_tool_is_given_up_while_it_runs() -> None:
@@ -121,43 +109,65 @@ async def test_a_blocking_tool_is_given_up_while_it_runs() -> None:
     gate.set()
 
 
-async def test_a_call_that_never_began_is_known_not_to_have_happened() -> None:
-    """Others held all the threads: that is no unknown outcome."""
-    gate, ran = threading.Event(), threading.Event()
+@asynccontextmanager
+async def without_threads() -> AsyncIterator[None]:
+    """Others hold all the threads."""
+    gate = threading.Event()
     held = [asyncio.ensure_future(in_tool_thread(gate.wait)) for _ in range(MOST_TOOL_THREADS)]
     await asyncio.sleep(0)
-
-    @tool
-    def pay() -> str:
-        """Pay it."""
-        ran.set()
-        return "paid"
-
-    with pytest.raises(ToolError, match="did not even begin") as told:
-        await run_with_timeout(SHORT, wrap_tool(pay), {}, AT)
+    yield
     gate.set()
     await asyncio.gather(*held)
 
+
+async def test_a_call_that_never_began_is_known_not_to_have_happened() -> None:
+    """DU-06: that is no unknown outcome; cancelled, its intent can be taken back."""
+    async with without_threads():
+        with pytest.raises(ToolError, match="did not even begin") as told:
+            await run_with_timeout(SHORT, raising(ValueError("it ran"), blocking=True), {}, AT)
+        call = asyncio.ensure_future(
+            run_with_timeout(60, raising(ValueError("it ran"), blocking=True), {}, AT)
+        )
+        await asyncio.sleep(0)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError) as ended:
+            await call
+
     assert not isinstance(told.value, OutcomeUnknown)
-    assert not ran.is_set()
+    assert ended.type is NotStarted
 
 
-@pytest.mark.parametrize(
-    "error", [TimeoutError("its own"), ToolError("no"), SystemExit(3), ValueError("x")]
-)
-async def test_what_a_tool_raises_is_the_tools(error: BaseException) -> None:
-    """A timeout of its own is a failure that it knows of; nothing ends the event loop."""
+def raising(error: BaseException, *, blocking: bool) -> Tool:
+    @tool
+    def pay() -> str:
+        """Pay it."""
+        raise error
 
     async def work() -> str:
         raise error
 
-    raised: list[BaseException] = []
-    try:
-        await run_with_timeout(5, made(work), {}, AT)
-    except BaseException as caught:  # noqa: BLE001  # SystemExit would end the test's loop
-        raised.append(caught)
+    return wrap_tool(pay) if blocking else made(work)
 
-    assert raised == [error]
+
+@pytest.mark.parametrize("blocking", [True, False])
+async def test_what_a_tool_raises_is_the_tools(blocking: bool) -> None:
+    """A timeout of its own is a failure that it knows of; nothing ends the event loop."""
+    for error in (TimeoutError("its own"), ToolError("no"), SystemExit(3), ValueError("x")):
+        raised: list[BaseException] = []
+        try:
+            await run_with_timeout(5, raising(error, blocking=blocking), {}, AT)
+        except BaseException as caught:  # noqa: BLE001  # SystemExit would end the test's loop
+            raised.append(caught)
+
+        assert [repr(each) for each in raised] == [repr(error)]
+        assert blocking or raised == [error]
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+async def test_a_tool_that_cancels_itself_does_not_cancel_the_run(blocking: bool) -> None:
+    """A library's own cancel scope, or loop, may do that; what it did is not known."""
+    with pytest.raises(OutcomeUnknown, match="pay was cancelled from within"):
+        await run_with_timeout(5, raising(asyncio.CancelledError(), blocking=blocking), {}, AT)
 
 
 @pytest.mark.parametrize("blocking", [True, False])
@@ -225,44 +235,6 @@ async def test_a_tool_whose_clean_up_fails_may_have_happened_all_the_same() -> N
         await run_with_timeout(SHORT, made(work), {}, AT)
 
 
-async def test_a_tool_that_cancels_itself_does_not_cancel_the_run() -> None:
-    """A library's own cancel scope, for one; what it did is not known."""
-
-    async def work() -> str:
-        raise asyncio.CancelledError
-
-    with pytest.raises(OutcomeUnknown, match="pay was cancelled from within"):
-        await run_with_timeout(5, made(work), {}, AT)
-
-
-def raising(error: BaseException) -> Tool:
-    @tool
-    def pay() -> str:
-        """Pay it."""
-        raise error
-
-    return wrap_tool(pay)
-
-
-async def test_what_a_blocking_tool_raises_is_the_tools() -> None:
-    """As of any other: a limit that was kept has no part in it."""
-    error: Any
-    for error in [TimeoutError("its own"), SystemExit(3), ValueError("x")]:
-        raised: list[BaseException] = []
-        try:
-            await run_with_timeout(5, raising(error), {}, AT)
-        except BaseException as caught:  # noqa: BLE001  # SystemExit would end the test's loop
-            raised.append(caught)
-
-        assert [repr(each) for each in raised] == [repr(error)]
-
-
-async def test_a_blocking_tool_that_cancels_itself_does_not_cancel_the_run() -> None:
-    """A loop of its own may raise that in its thread."""
-    with pytest.raises(OutcomeUnknown, match="pay was cancelled from within"):
-        await run_with_timeout(5, raising(asyncio.CancelledError()), {}, AT)
-
-
 @pytest.mark.parametrize("seconds", [5, None])
 async def test_a_blocking_tool_takes_no_task(seconds: float | None) -> None:
     """It ends at once when it is cancelled: a task would only be begun and waited for."""
@@ -287,29 +259,6 @@ async def test_a_blocking_tool_takes_no_task(seconds: float | None) -> None:
 
     assert said == "paid 3"
     assert made == []
-
-
-async def test_a_cancelled_call_that_never_began_is_told_as_one() -> None:
-    """DU-06: its intent can be taken back; nobody has to be asked what came of it."""
-    gate = threading.Event()
-    held = [asyncio.ensure_future(in_tool_thread(gate.wait)) for _ in range(MOST_TOOL_THREADS)]
-    await asyncio.sleep(0)
-    call = asyncio.ensure_future(run_with_timeout(60, raising(ValueError("it ran")), {}, AT))
-    await asyncio.sleep(0)
-    told: list[BaseException] = []
-
-    async def waiting() -> None:
-        try:
-            await call
-        except asyncio.CancelledError as error:
-            told.append(error)
-
-    call.cancel()
-    await waiting()
-    gate.set()
-    await asyncio.gather(*held)
-
-    assert [type(each) for each in told] == [NotStarted]
 
 
 async def test_built_in_tools_have_limits_of_their_own() -> None:
@@ -367,22 +316,19 @@ def run(faulty: BaseTool) -> str:
 def test_each_call_has_its_fault_and_later_ones_have_none(
     kind: Callable[..., Any] | BaseTool,
 ) -> None:
-    """An exception is raised, a text returned; None lets the call be, and so does the end."""
-    faulty = with_faults(kind, [ConnectionError("away"), "nonsense", None])
+    """An exception is raised, a text returned; None lets the call be, and so does the end.
+
+    A number is how many seconds pass first; whoever has the time gets the result.
+    """
+    faulty = with_faults(kind, [ConnectionError("away"), "nonsense", None, 0.05])
 
     with pytest.raises(ConnectionError, match="away"):
         run(faulty)
-    assert [run(faulty) for _ in range(3)] == ["nonsense", "2", "2"]
-
-
-@KINDS
-def test_a_late_call_is_made_all_the_same(kind: Callable[..., Any] | BaseTool) -> None:
-    """A number is how many seconds pass first; whoever has the time gets the result."""
+    assert [run(faulty) for _ in range(2)] == ["nonsense", "2"]
     began = time.monotonic()
-    result = run(with_faults(kind, [0.05]))
-
-    assert result == "2"
+    assert run(faulty) == "2"
     assert time.monotonic() - began >= 0.05
+    assert run(faulty) == "2"
 
 
 @KINDS
@@ -400,18 +346,13 @@ def test_a_late_call_meets_the_limit_of_the_machine(kind: Callable[..., Any] | B
 def test_what_the_model_is_shown_is_the_tool_as_it_was(
     kind: Callable[..., Any] | BaseTool,
 ) -> None:
-    """Faults change what happens, not what can be called."""
+    """Faults change what happens, not what can be called, nor what is declared of it."""
     as_it_was, faulty = wrap_tool(kind), wrap_tool(with_faults(kind, []))
+    same = declared.model_copy(update={"metadata": {"daruma": {"idempotent": True}}})
 
     assert faulty.as_function() == as_it_was.as_function()
     assert faulty.effect == as_it_was.effect
-
-
-def test_what_the_tool_declares_stays() -> None:
-    """A fault in an idempotent tool is one of an idempotent tool."""
-    kind = declared.model_copy(update={"metadata": {"daruma": {"idempotent": True}}})
-
-    assert wrap_tool(with_faults(kind, [])).idempotent
+    assert wrap_tool(with_faults(same, [])).idempotent
 
 
 def test_side_by_side_each_fault_strikes_once() -> None:

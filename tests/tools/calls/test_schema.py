@@ -230,31 +230,23 @@ def test_no_schema_is_looked_up_elsewhere(keyword: str, tmp_path: Path) -> None:
             SchemaCheck({"properties": {"a": {keyword: at}}}).problem_of({"a": 1})
 
 
-def test_a_small_schema_stays_whole() -> None:
-    """Nothing is cut without need."""
-    assert json.loads(schema_excerpt(EVENT, 100_000)) == EVENT
-
-
-def test_prose_goes_first() -> None:
-    """Descriptions and titles go, types, references and fixed values stay."""
+def test_of_a_schema_that_is_too_long_prose_goes_first() -> None:
+    """Then all but keys, types and what is required; a small one stays whole."""
     schema = {
         "title": "T",
         "properties": {"title": {"type": "string", "description": "x" * 500}},
         "required": ["title"],
     }
+    typed = json.loads(schema_excerpt(EVENT, 300))
 
-    excerpt = json.loads(schema_excerpt(schema, 200))
-
-    assert excerpt == {"properties": {"title": {"type": "string"}}, "required": ["title"]}
-
-
-def test_then_all_but_keys_and_types() -> None:
-    """What is left names every property, its type, and what is required."""
-    excerpt = json.loads(schema_excerpt(EVENT, 300))
-
-    assert excerpt["required"] == ["title", "date", "attendees"]
-    assert list(excerpt["properties"]) == list(EVENT["properties"])
-    assert excerpt["properties"]["location"] == "object|null"
+    assert json.loads(schema_excerpt(EVENT, 100_000)) == EVENT
+    assert json.loads(schema_excerpt(schema, 200)) == {
+        "properties": {"title": {"type": "string"}},
+        "required": ["title"],
+    }
+    assert typed["required"] == ["title", "date", "attendees"]
+    assert list(typed["properties"]) == list(EVENT["properties"])
+    assert typed["properties"]["location"] == "object|null"
 
 
 @given(name=st.sampled_from(sorted(TOOLS)), max_bytes=st.integers(10, 3_000))
@@ -330,25 +322,19 @@ def test_what_another_part_of_the_schema_judges_stays_open() -> None:
         assert tighten(open_) == open_
 
 
-def test_a_shared_schema_is_left_open_when_one_user_of_it_adds_keys() -> None:
-    """The root is closed all the same: nobody else judges that."""
+def test_what_a_value_may_fit_beside_another_stays_open() -> None:
+    """The root is closed all the same: nobody else judges that.
+
+    Providers refuse a schema without ``properties``; with empty ones it must not be closed.
+    """
     both = {"allOf": [A, obj(y=TEXT)]}
-    loose = {**obj(x=A, both=both), "$defs": {"A": obj(x=TEXT)}}
-
-    assert tighten(loose) == loose | {"additionalProperties": False}
-
-
-def test_two_kinds_of_object_to_choose_from_stay_open() -> None:
-    """A value may fit both, with the keys of both."""
-    loose = obj(x={"anyOf": [obj(y=TEXT), obj(z=TEXT)]})
-
-    assert tighten(loose) == loose | {"additionalProperties": False}
-
-
-def test_an_object_that_lists_nothing_takes_anything_still() -> None:
-    """Providers refuse a schema without ``properties``; with an empty one it must not be closed."""
+    for loose in (
+        {**obj(x=A, both=both), "$defs": {"A": obj(x=TEXT)}},
+        obj(x={"anyOf": [obj(y=TEXT), obj(z=TEXT)]}),
+    ):
+        assert tighten(loose) == loose | {"additionalProperties": False}
     schema: Any
-    for schema in [{}, {"type": "object"}]:
+    for schema in ({}, {"type": "object"}):
         expected = {"type": "object", "properties": {}, "additionalProperties": True}
 
         assert tighten(schema) == expected

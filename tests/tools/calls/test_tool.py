@@ -48,16 +48,15 @@ def test_the_assistants_calls_become_canonical() -> None:
         assert bool(called.changes) is ((name, args) != (called.name, called.args))
 
 
-def test_what_was_changed_is_said() -> None:
-    """For the audit."""
+def test_what_was_changed_is_said_and_nothing_is_lost() -> None:
+    """Of two values for one argument both stay: that they do not fit is for the schema to say.
+
+    TL-06: a call is not promoted to a tool that is not shown.
+    """
     assert canonical_call("create_todo", {"date": "d", "due_time": "9"}, ASSISTANT).changes == (
         "create_todo: date is todo_date",
         "create_todo with due_time is create_schedule_task",
     )
-
-
-def test_two_values_for_one_argument_are_left_as_they_are() -> None:
-    """Nothing is lost; that they do not fit is for the schema to say."""
     args: Any
     for args in [
         {"date": "1", "todo_date": "2"},
@@ -69,13 +68,7 @@ def test_two_values_for_one_argument_are_left_as_they_are() -> None:
 
         assert (called.name, called.args, called.changes) == ("create_todo", args, ())
         assert ASSISTANT[0].misfit(called.args) is not None
-
-
-def test_a_call_is_not_promoted_to_a_tool_that_is_not_shown() -> None:
-    """TL-06."""
-    called = canonical_call("create_todo", {"due_time": "9"}, [ASSISTANT[0]])
-
-    assert called.name == "create_todo"
+    assert canonical_call("create_todo", {"due_time": "9"}, [ASSISTANT[0]]).name == "create_todo"
 
 
 def test_dates_become_iso_after_everything_else() -> None:

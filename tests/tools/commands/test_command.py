@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,35 +27,26 @@ LONG = "sleep 600"
 
 
 async def test_a_command_tells_how_it_ended(tmp_path: Path) -> None:
-    """Both streams, the exit code, and what was run."""
-    result = await run_in_group("echo out; echo err >&2; exit 3", cwd=tmp_path, timeout=10)
+    """Both streams, the exit code, and what was run; one that was killed has not passed."""
+    run = partial(run_in_group, cwd=tmp_path, timeout=10)
+    result = await run("echo out; echo err >&2; exit 3")
+    killed = await run("kill -TERM $$")
 
     assert (result.stdout, result.stderr, result.exit_code) == ("out\n", "err\n", 3)
     assert (result.passed, result.timed_out, result.truncated) == (False, False, False)
     assert (result.command, result.sandbox) == ("echo out; echo err >&2; exit 3", "none")
+    assert (killed.exit_code, killed.passed) == (-signal.SIGTERM, False)
 
 
-async def test_an_argument_list_is_not_read_by_a_shell(tmp_path: Path) -> None:
-    """Arguments arrive as they are; the record shows them quoted."""
-    result = await run_in_group(["echo", "$HOME;", "a b"], cwd=tmp_path, timeout=10)
+async def test_a_command_gets_its_arguments_and_its_directory_and_no_input(tmp_path: Path) -> None:
+    """A list is not read by a shell, and is shown quoted; reading input ends at once."""
+    run = partial(run_in_group, cwd=tmp_path, timeout=10)
+    result = await run(["echo", "$HOME;", "a b"])
 
     assert result.passed
     assert result.stdout == "$HOME; a b\n"
     assert result.command == "echo '$HOME;' 'a b'"
-
-
-async def test_a_command_gets_no_input_and_its_directory(tmp_path: Path) -> None:
-    """Reading input ends at once; the directory is the one asked for."""
-    result = await run_in_group("cat; pwd", cwd=tmp_path, timeout=10)
-
-    assert result.stdout == f"{tmp_path}\n"
-
-
-async def test_a_signal_is_a_negative_code(tmp_path: Path) -> None:
-    """A command that was killed has not passed."""
-    result = await run_in_group("kill -TERM $$", cwd=tmp_path, timeout=10)
-
-    assert (result.exit_code, result.passed) == (-signal.SIGTERM, False)
+    assert (await run("cat; pwd")).stdout == f"{tmp_path}\n"
 
 
 async def test_what_a_command_left_behind_is_killed(tmp_path: Path, life: Life) -> None:
@@ -77,21 +69,9 @@ async def test_a_timeout_kills_the_whole_group_and_keeps_the_output(
     assert life.said() == b""
 
 
-async def test_a_cancellation_kills_the_group_before_it_goes_on(tmp_path: Path, life: Life) -> None:
-    """The caller sees the cancellation when the command is gone."""
+async def test_a_cancellation_waits_for_the_end_of_the_group(tmp_path: Path, life: Life) -> None:
+    """When the caller goes on, the command and its children are not dying but dead."""
     command = f"exec 3> life; echo up >&3; {LONG} & {LONG}"
-    task = asyncio.ensure_future(run_in_group(command, cwd=tmp_path, timeout=60))
-    assert await asyncio.to_thread(life.said) == b"up\n"
-    task.cancel()
-
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert life.said() == b""
-
-
-async def test_a_cancellation_waits_for_the_commands_end(tmp_path: Path, life: Life) -> None:
-    """When the caller goes on, the command is not dying but dead."""
-    command = f"exec 3> life; echo up >&3; exec {LONG}"
     task = asyncio.ensure_future(run_in_group(command, cwd=tmp_path, timeout=60))
     assert await asyncio.to_thread(life.said) == b"up\n"
     task.cancel()
@@ -115,22 +95,20 @@ async def test_a_child_that_left_the_group_can_not_hold_us(tmp_path: Path, life:
     assert life.said() == b""
 
 
-async def test_endless_output_neither_blocks_nor_floods(tmp_path: Path) -> None:
-    """The beginning and the end are kept, and the cut is told."""
-    result = await run_in_group("echo first; yes", cwd=tmp_path, timeout=0.3, limit=1000)
+async def test_output_is_bounded_clean_text(tmp_path: Path) -> None:
+    """The beginning and the end are kept, and the cut is told.
 
-    assert result.timed_out
-    assert result.truncated
-    assert result.stdout.startswith("first\ny\n")
-    assert "bytes left out]" in result.stdout
-    assert len(result.stdout) < 1100
+    Bytes that are no UTF-8, encoded surrogates and NUL are replaced.
+    """
+    run = partial(run_in_group, cwd=tmp_path)
+    endless = await run("echo first; yes", timeout=0.3, limit=1000)
+    odd = await run(r"printf 'a\000b\377\355\240\200c'", timeout=10)
 
-
-async def test_output_is_clean_text(tmp_path: Path) -> None:
-    """Bytes that are no UTF-8, encoded surrogates and NUL are replaced."""
-    result = await run_in_group(r"printf 'a\000b\377\355\240\200c'", cwd=tmp_path, timeout=10)
-
-    assert result.stdout == "a\ufffdb\ufffd\ufffd\ufffd\ufffdc"
+    assert (endless.timed_out, endless.truncated) == (True, True)
+    assert endless.stdout.startswith("first\ny\n")
+    assert "bytes left out]" in endless.stdout
+    assert len(endless.stdout) < 1100
+    assert odd.stdout == "a\ufffdb\ufffd\ufffd\ufffd\ufffdc"
 
 
 async def test_secrets_of_this_process_do_not_reach_a_command(
@@ -286,49 +264,38 @@ def test_only_allowed_variables_pass(base: dict[str, str]) -> None:
 
 
 def test_secrets_stay_behind() -> None:
-    """Keys, tokens, proxies with passwords and our own settings are not passed on."""
+    """Keys, tokens, proxies with passwords and our own settings are not passed on.
+
+    Python writes no bytecode that could hide a fix, does not buffer, and colours are off, whatever
+    was set before.
+    """
     names = (
         "OPENAI_API_KEY ANTHROPIC_API_KEY AWS_SECRET_ACCESS_KEY GITHUB_TOKEN DARUMA_POSTGRES_URL "
         "OPENAI_BASE_URL PGPASSWORD HTTPS_PROXY SSH_AUTH_SOCK PYTHONPATH PYTHONSTARTUP LD_PRELOAD "
         "BASH_ENV ENV GIT_ASKPASS LCX"
     )
     secrets = dict.fromkeys(names.split(), "s3cret")
+    own = {"HOME": "/home/me", "LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": ""}
 
-    env = command_environment({**secrets, "HOME": "/home/me", "LC_ALL": "C"}, NOWHERE, HERE)
+    env = command_environment({**secrets, **own}, NOWHERE, HERE)
     assert "s3cret" not in " ".join(env.values())
     assert (env["HOME"], env["LC_ALL"]) == ("/home/me", "C")
-
-
-def test_stale_bytecode_can_not_hide_a_fix() -> None:
-    """Python writes no bytecode, does not buffer, and colours are off, whatever was set before."""
-    env = command_environment({"PYTHONDONTWRITEBYTECODE": ""}, NOWHERE, HERE)
-
     assert {name: env[name] for name in FIXED} == FIXED
     assert env["PYTHONDONTWRITEBYTECODE"] == "1"
 
 
 def test_programs_are_found_nearest_first(tmp_path: Path) -> None:
-    """The workspace's environment, the active one, Daruma's own, then the rest."""
-    (tmp_path / "venv" / "bin").mkdir(parents=True)
+    """The workspace's environment, the active one, Daruma's own, then the rest.
+
+    An empty or relative entry of PATH would run programs that lie in the workspace.
+    """
+    odd = os.pathsep.join(["", ".", "bin", "/bin"])
     base = {"PATH": "/usr/bin:/bin:/usr/bin", "VIRTUAL_ENV": "/active"}
-    env = command_environment(base, tmp_path, HERE)
+    for name in ("venv", ".venv"):  # with both there, the latter is taken
+        own = tmp_path / name
+        (own / "bin").mkdir(parents=True)
+        env = command_environment(base, tmp_path, HERE)
 
-    own = tmp_path / "venv"
-    assert env["PATH"] == f"{own}/bin:/active/bin:{HERE}:/usr/bin:/bin"
-    assert env["VIRTUAL_ENV"] == str(own)
-
-
-def test_dot_venv_comes_before_venv(tmp_path: Path) -> None:
-    """With both there, `.venv` is taken."""
-    for name in ("venv", ".venv"):
-        (tmp_path / name / "bin").mkdir(parents=True)
-
-    env = command_environment({}, tmp_path, HERE)
-    assert env["PATH"].startswith(str(tmp_path / ".venv" / "bin"))
-
-
-def test_relative_places_are_dropped() -> None:
-    """An empty or relative entry of PATH would run programs that lie in the workspace."""
-    env = command_environment({"PATH": os.pathsep.join(["", ".", "bin", "/bin"])}, NOWHERE, HERE)
-
-    assert env["PATH"] == f"{HERE}:/bin"
+        assert env["PATH"] == f"{own}/bin:/active/bin:{HERE}:/usr/bin:/bin"
+        assert env["VIRTUAL_ENV"] == str(own)
+    assert command_environment({"PATH": odd}, NOWHERE, HERE)["PATH"] == f"{HERE}:/bin"

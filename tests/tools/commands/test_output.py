@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,20 +36,15 @@ def test_the_beginning_and_the_end_are_kept(pieces: list[bytes], limit: int) -> 
 @settings(deadline=None)
 @given(st.binary(), st.integers(0, 50))
 def test_any_bytes_become_clean_text(data: bytes, limit: int) -> None:
-    """Neither NUL nor lone surrogates reach whoever stores the text."""
+    """Neither NUL nor lone surrogates reach whoever stores it, nor a character cut in two."""
+    cut = BoundedOutput(10)
+    cut.add("éééééééééé".encode())
+    assert cut.text() == "éé\n[10 bytes left out]\néé"
     kept = BoundedOutput(limit)
     kept.add(data)
 
     assert "\0" not in kept.text()
     assert kept.text().encode().decode() == kept.text()
-
-
-def test_a_character_cut_in_two_is_left_out() -> None:
-    """The cut adds no replacement characters to good text."""
-    kept = BoundedOutput(10)
-    kept.add("éééééééééé".encode())
-
-    assert kept.text() == "éé\n[10 bytes left out]\néé"
 
 
 def test_memory_stays_bounded() -> None:
@@ -79,10 +73,15 @@ class Clock:
 
 
 def test_it_tells_twice_in_a_second_at_most() -> None:
-    """Whatever comes in between is told together; a quick command is not told of."""
+    """Whatever comes in between is told together; a quick command is not told of.
+
+    It waits only while there is something to tell: a silent command wakes nobody.
+    """
     clock, told = Clock(), list[tuple[str, ...]]()
     live = LiveOutput(told.append, clock)
+    silent = live.wait()
     live.add(b"one\n")
+    waits = live.wait()
     live.tell()
     early = [*told]
 
@@ -93,19 +92,8 @@ def test_it_tells_twice_in_a_second_at_most() -> None:
     clock.now = 2 * EVERY
     live.tell()
 
-    assert early == []
+    assert (silent, waits, early) == (float("inf"), EVERY, [])
     assert told == [("one",), ("one", "two")]
-
-
-def test_it_waits_only_while_there_is_something_to_tell() -> None:
-    """A silent command wakes nobody."""
-    clock = Clock()
-    live = LiveOutput(lambda _: None, clock)
-    silent = live.wait()
-
-    live.add(b"one\n")
-
-    assert (silent, live.wait()) == (float("inf"), EVERY)
 
 
 def test_keys_are_masked_however_the_output_is_cut() -> None:
@@ -148,11 +136,4 @@ async def test_a_running_command_is_heard(tmp_path: Path) -> None:
     assert (result.stdout, result.timed_out) == ("up\ndown\n", False)
     first = heard[0]
     assert first == CommandOutput(purpose="tool", command="wait", lines=("up",), call_id="c1")
-
-
-@pytest.mark.parametrize("listens", [True, False])
-async def test_nothing_is_made_where_nobody_listens(*, listens: bool) -> None:
-    """Then the output is read as it always was."""
-    made = live_output((lambda _: None) if listens else unheard, "tool", "x")
-
-    assert (made is not None) is listens
+    assert live_output(unheard, "tool", "x") is None  # nothing is made where nobody listens

@@ -88,14 +88,12 @@ def test_no_link_is_followed_when_links_are_off(
 @pytest.mark.skipif(sys.platform != "linux", reason="openat2 is Linux's")
 @pytest.mark.parametrize("parts", [("real", "up"), ("inner", "file"), ("inner", "up")])
 def test_the_kernel_follows_links_that_stay_inside(root: Path, parts: tuple[str, ...]) -> None:
-    """A link inside the tree works, and its real location is told."""
+    """A link inside the tree works, and its real location is told.
+
+    Linux 5.6 and later has openat2; were it not found, links would silently stop to work.
+    """
     with opened(KernelOpener(), root, *parts) as location:
         assert location == ("real", "file")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="openat2 is Linux's")
-def test_the_kernels_way_is_chosen_here() -> None:
-    """Linux 5.6 and later has openat2; were it not found, links would silently stop to work."""
     assert isinstance(best_opener(), KernelOpener)
 
 
@@ -121,7 +119,6 @@ def test_descriptors_are_not_leaked(opener: Opener, root: Path) -> None:
 LIBC = ctypes.CDLL(None, use_errno=True)
 READS = 4000
 WRITES = 400
-OPENERS_PATH_RACE: list[Opener] = [WalkingOpener(), best_opener()]
 
 
 @pytest.fixture
@@ -164,7 +161,7 @@ def attacked(work: Path) -> Iterator[None]:
         attacker.join()
 
 
-@pytest.mark.parametrize("opener", OPENERS_PATH_RACE)
+@pytest.mark.parametrize("opener", OPENERS)
 def test_no_read_escapes(places: tuple[Path, Path], opener: Opener) -> None:
     """Every read gives the inner file or an error; figures: 0 escapes (RELIABILITY 2)."""
     work, _ = places
@@ -178,7 +175,7 @@ def test_no_read_escapes(places: tuple[Path, Path], opener: Opener) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("opener", OPENERS_PATH_RACE)
+@pytest.mark.parametrize("opener", OPENERS)
 def test_no_write_escapes(places: tuple[Path, Path], opener: Opener) -> None:
     """Neither a replaced nor a created nor a deleted file is ever one outside."""
     work, outside = places
@@ -196,7 +193,7 @@ def test_no_write_escapes(places: tuple[Path, Path], opener: Opener) -> None:
     assert [each.name for each in outside.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize("opener", OPENERS_PATH_RACE)
+@pytest.mark.parametrize("opener", OPENERS)
 def test_no_listing_escapes(places: tuple[Path, Path], opener: Opener) -> None:
     """A walk never shows what lies outside."""
     work, outside = places

@@ -4,6 +4,7 @@ import re
 import stat
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -98,15 +99,14 @@ def test_new_lines_end_as_those_around_them(text: str, old: str, new: str, resul
     ],
 )
 def test_lines_are_inserted_whole(text: str, line: int, addition: str, result: str) -> None:
-    """From 0 to the last line; a final line end that is missing stays missing (ED-01)."""
+    """From 0 to the last line; a final line end that is missing stays missing (ED-01).
+
+    A line that is not there is an error that says which are.
+    """
     assert insert_after(text, line, addition).text == result
-
-
-@pytest.mark.parametrize(("text", "line"), [("a\nb\n", 3), ("a\nb", 3), ("", 1), ("a", -1)])
-def test_there_is_nothing_to_insert_after_beyond_the_end(text: str, line: int) -> None:
-    """A line that is not there is an error that says which are (ED-01)."""
-    with pytest.raises(EditRefused, match="from 0 to"):
-        insert_after(text, line, "x")
+    for beyond in (len(lines_of(text)) + 1, -1):
+        with pytest.raises(EditRefused, match="from 0 to"):
+            insert_after(text, beyond, "x")
 
 
 @pytest.mark.parametrize(
@@ -128,17 +128,13 @@ def test_a_match_that_is_not_the_only_one_is_refused(text: str, old: str, said: 
         replace_once(text, old, "new")
 
 
-def test_an_edit_that_changes_nothing_is_refused() -> None:
-    """The model is told that it repeated the text, also if only line ends differ."""
-    with pytest.raises(EditRefused, match="nothing to change"):
-        replace_once("a\r\nb", "a\nb", "a\r\nb")
-
-
 def test_an_edit_tells_which_lines_it_touched() -> None:
-    """The snippet is shown around these."""
+    """The snippet is shown around these; an edit that repeats the text is told to be none."""
     edited = replace_once("1\n2\n3\n4\n", "3", "x\ny")
 
     assert (edited.first, edited.last) == (3, 4)
+    with pytest.raises(EditRefused, match="nothing to change"):
+        replace_once("a\r\nb", "a\nb", "a\r\nb")
 
 
 # --- What was seen and edited is kept outside the workspace, for undo and caution.
@@ -159,9 +155,12 @@ def edit(history: EditHistory, before: bytes | None, after: bytes) -> None:
 
 
 def test_an_edit_survives_the_process(history: EditHistory) -> None:
-    """A history opened anew on the same directory knows the former content."""
+    """A history opened anew on the same directory knows the former content, of that file alone."""
     edit(history, b"old", b"new")
 
+    for root, location in ((ROOT, "g"), (Path("/other"), "f")):
+        with history.of(root, location) as past, pytest.raises(EditRefused):
+            past.last()
     with EditHistory(history.directory).of(ROOT, "f") as past:
         assert past.content_before(past.last()) == b"old"
         assert past.drop_last() == 0
@@ -218,18 +217,12 @@ def test_an_edit_that_failed_is_forgotten(history: EditHistory) -> None:
 
 
 def test_an_edit_is_on_disk_before_it_is_carried_out(history: EditHistory) -> None:
-    """A crash while the file is written leaves what is needed to undo."""
+    """A crash while the file is written leaves what is needed to undo; others can not read it."""
     with history.of(ROOT, "f") as past, past.edit(b"old", b"new"):
         folder = next(history.directory.iterdir())
 
         assert (folder / "1.before").read_bytes() == b"old"
         assert b'"number":1' in (folder / "record.json").read_bytes()
-
-
-def test_others_can_not_read_former_contents(history: EditHistory) -> None:
-    """Directories have mode 0700 and files 0600."""
-    edit(history, b"secret", b"new")
-
     paths = [history.directory, *history.directory.rglob("*")]
     modes = {(path.is_dir(), stat.S_IMODE(path.stat().st_mode)) for path in paths}
     assert modes == {(True, 0o700), (False, 0o600)}
@@ -239,25 +232,15 @@ def test_a_damaged_history_never_gives_a_wrong_content(history: EditHistory) -> 
     """A changed or missing former content is refused; a broken record is as if none were there."""
     edit(history, b"old", b"new")
     folder = next(history.directory.iterdir())
-    (folder / "1.before").write_bytes(b"forged")
-    with history.of(ROOT, "f") as past, pytest.raises(EditRefused, match="damaged"):
-        past.content_before(past.last())
-    (folder / "1.before").unlink()
-    with history.of(ROOT, "f") as past, pytest.raises(EditRefused, match="damaged"):
-        past.content_before(past.last())
+    damage: Any
+    for damage in (lambda file: file.write_bytes(b"forged"), Path.unlink):
+        damage(folder / "1.before")
+        with history.of(ROOT, "f") as past, pytest.raises(EditRefused, match="damaged"):
+            past.content_before(past.last())
     (folder / "record.json").write_bytes(b"{")
 
     with history.of(ROOT, "f") as past, pytest.raises(EditRefused, match="no edit"):
         past.last()
-
-
-def test_files_and_workspaces_are_told_apart(history: EditHistory) -> None:
-    """One directory may serve many files and workspaces."""
-    edit(history, b"old", b"new")
-
-    for root, location in ((ROOT, "g"), (Path("/other"), "f")):
-        with history.of(root, location) as past, pytest.raises(EditRefused):
-            past.last()
 
 
 def test_a_history_inside_the_workspace_is_an_error(tmp_path: Path) -> None:

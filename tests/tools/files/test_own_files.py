@@ -47,12 +47,7 @@ def test_the_editor_writes_nothing_there(path: str, environment: Path) -> None:
         change(path, b"import evil")
     with pytest.raises(PathRefused, match="is part of Daruma's own program"):
         files.delete("tools/env/pyvenv.cfg")
-
-
-def test_the_editor_writes_beside_it(environment: Path) -> None:
-    """All else is the task's."""
-    FilesBeneath(environment).create("tools/a.py", b"a")
-
+    files.create("tools/a.py", b"a")  # all else is the task's
     assert (environment / "tools" / "a.py").read_bytes() == b"a"
 
 
@@ -85,16 +80,15 @@ def listed(folder: Path) -> dict[str, bytes]:
 
 
 async def test_where_it_can_not_be_kept_no_command_is_run(environment: Path) -> None:
-    """Landlock can deny nothing in a folder that may be written: one line says so."""
+    """Landlock can deny nothing in a folder that may be written: one line says so.
+
+    Without a sandbox, which was chosen by name, nothing is promised.
+    """
     sandbox = sandbox_at("landlock")
     with pytest.raises(CommandRefused, match="Daruma's own program lies in it, ") as refused:
         await sandbox.run("true", workspace=environment, timeout=20)
 
     assert "\n" not in str(refused.value)
-
-
-async def test_without_a_sandbox_nothing_is_promised(environment: Path) -> None:
-    """It was chosen by name."""
     assert (await sandbox_at("none").run("true", workspace=environment, timeout=20)).passed
 
 
@@ -164,7 +158,10 @@ SHARED = ("HEAD", "commondir")
     ("parts", "last"), [(parts, last) for parts in (WHOLE, SHARED) for last in parts]
 )
 def test_the_editor_makes_no_repository(parts: tuple[str, ...], last: str, tmp_path: Path) -> None:
-    """SE-05: git takes a folder with these for one, and runs what its settings name."""
+    """SE-05: git takes a folder with these for one, and runs what its settings name.
+
+    Nor does it edit one that was there, or that a command has made.
+    """
     files = FilesBeneath(tmp_path)
     for part in parts:
         if part != last:
@@ -173,13 +170,7 @@ def test_the_editor_makes_no_repository(parts: tuple[str, ...], last: str, tmp_p
 
     with pytest.raises(PathRefused, match="git's own files"):
         files.create(f"evil/{last}", b"x")
-
-
-def test_the_editor_edits_none_either(tmp_path: Path) -> None:
-    """One that was there, or that a command has made."""
     run(["git", "init", "-q", "--bare", tmp_path / "bare"], check=True)
-    files = FilesBeneath(tmp_path)
-
     with pytest.raises(PathRefused, match="git's own files"):
         files.replace("bare/config", b"[core]\nfsmonitor = evil\n")
     with pytest.raises(PathRefused, match="git's own files"):

@@ -70,25 +70,18 @@ def test_tables_that_lead_elsewhere_are_told(
 
 
 def test_both_parts_of_a_split_index_count(tmp_path: Path) -> None:
-    """What is new is in the one part, the rest in the other."""
+    """What is new is in the one part, the rest in the other.
+
+    Repositories in it are told apart: git walks into them; a name that leads elsewhere is none.
+    """
     work = made(tmp_path / "work")
     git(work, "add", "-A")
+    git(work, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},sub/mod")
     git(work, "update-index", "--split-index")
     (work / "late").touch()
     git(work, "add", "late")
 
-    assert read_index(work / ".git").files == {*NAMES, "late"}
-
-
-def test_repositories_in_it_are_told_apart(tmp_path: Path) -> None:
-    """Git walks into them; a name that leads elsewhere is none."""
-    work = made(tmp_path / "work")
-    git(work, "add", "a")
-    head = "1" * 40
-    git(work, "update-index", "--add", "--cacheinfo", f"160000,{head},sub/mod")
-    found = read_index(work / ".git")
-
-    assert found == Index(frozenset({"a"}), frozenset({"sub/mod"}))
+    assert read_index(work / ".git") == Index(frozenset({*NAMES, "late"}), frozenset({"sub/mod"}))
 
 
 def test_a_folder_of_a_sparse_index_is_no_file(tmp_path: Path) -> None:
@@ -104,18 +97,13 @@ def test_a_folder_of_a_sparse_index_is_no_file(tmp_path: Path) -> None:
 
 
 def test_a_file_that_names_the_folder_is_followed(tmp_path: Path) -> None:
-    """As in a worktree or a submodule."""
+    """As in a worktree or a submodule; a pipe would hang whoever opens it."""
     work = made(tmp_path / "work")
     git(work, "init", "-q", "--separate-git-dir", str(tmp_path / "kept"))
     git(work, "add", "a")
-
-    assert read_index(work / ".git").files == {"a"}
-
-
-def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
-    """A pipe would hang whoever opens it."""
     os.mkfifo(tmp_path / "index")
 
+    assert read_index(work / ".git").files == {"a"}
     assert content_of(tmp_path / "index") == b""
     assert read_index(tmp_path) == Index(whole=False)
 

@@ -42,31 +42,23 @@ def settled(status: os.stat_result) -> int:
 
 
 def test_a_hash_is_known_until_the_file_changes(file: Path) -> None:
-    """Size, times, inode and path must all be the same."""
-    hashes, status = FileHashes(), file.stat()
-    hashes.keep(b"file", status, b"hash", settled(status))
+    """Size, times, inode and path must all be the same.
 
+    One that was just changed could change again without its times telling, as git knows too; and
+    a memory that only grows would be a leak.
+    """
+    hashes, few, status = FileHashes(), FileHashes(most=2), file.stat()
+    hashes.keep(b"file", status, b"hash", settled(status) - 1)
+    assert hashes.known(b"file", status) is None
+    hashes.keep(b"file", status, b"hash", settled(status))
+    for path in (b"1", b"2", b"3"):
+        few.keep(path, status, path, settled(status))
+
+    assert [few.known(path, status) for path in (b"1", b"2", b"3")] == [None, b"2", b"3"]
     assert hashes.known(b"file", file.stat()) == b"hash"
     assert hashes.known(b"other", file.stat()) is None
     os.utime(file, (1, 1))
     assert hashes.known(b"file", file.stat()) is None
-
-
-def test_a_file_that_was_just_changed_is_not_remembered(file: Path) -> None:
-    """It could change again without its times telling, as git knows too."""
-    hashes, status = FileHashes(), file.stat()
-    hashes.keep(b"file", status, b"hash", settled(status) - 1)
-
-    assert hashes.known(b"file", status) is None
-
-
-def test_the_oldest_are_forgotten(file: Path) -> None:
-    """A memory that only grows would be a leak."""
-    hashes, status = FileHashes(most=2), file.stat()
-    for path in (b"1", b"2", b"3"):
-        hashes.keep(path, status, path, settled(status))
-
-    assert [hashes.known(path, status) for path in (b"1", b"2", b"3")] == [None, b"2", b"3"]
 
 
 # --- A tree's id changes with all that a tree says, and with nothing else.
@@ -236,8 +228,10 @@ def test_what_may_not_be_read_counts_by_its_status(root: Path, name: str) -> Non
 
 @pytest.mark.parametrize("name", ["a.py", "src", "link"])
 def test_what_vanishes_on_the_way_is_survived(root: Path, name: str) -> None:
-    """Others may work in the same folder."""
+    """Others may work in the same folder; one that is not there is an error for people."""
     assert tree_id(root, opener=Refusing(name, FileNotFoundError), hashes=FileHashes())
+    with pytest.raises(FileUnavailable, match="no such file"):
+        tree_id(root / "none")
 
 
 def test_a_large_file_is_not_read(root: Path) -> None:
@@ -279,12 +273,6 @@ def test_a_deep_tree_is_seen_to_its_end(tmp_path: Path) -> None:
     assert tree_id(tmp_path) != before
 
 
-def test_a_folder_that_is_not_there_is_an_error_for_people(tmp_path: Path) -> None:
-    """One line that says which."""
-    with pytest.raises(FileUnavailable, match="no such file"):
-        tree_id(tmp_path / "none")
-
-
 # --- What lies behind a link that leads elsewhere is part of the ground (TL-13a).
 
 
@@ -320,26 +308,23 @@ def test_what_lies_behind_a_link_counts(root: Path, tmp_path: Path, where: str) 
     assert changes_between(list_tree(before), after) == "out (changed)"
 
 
-def test_a_link_to_what_is_left_out_counts(root: Path) -> None:
-    """TL-13a: nobody else would look at it."""
-    touch(root / ".pytest_cache/run.sh", "one")
-    (root / "run.sh").symlink_to(".pytest_cache/run.sh")
-    before = tree_id(root)
-
-    touch(root / ".pytest_cache/run.sh", "two")
-    assert tree_id(root) != before
-
-
 @pytest.mark.parametrize("target", ["/", "..", ".", "missing", "src"])
 def test_a_link_to_more_than_the_tree_or_into_it_is_its_text(
     root: Path, tmp_path: Path, target: str
 ) -> None:
-    """What holds the workspace changes all the time; what is in it is met as it is."""
+    """What holds the workspace changes all the time; what is in it is met as it is.
+
+    TL-13a: but nobody else would look at what is left out.
+    """
+    touch(root / ".pytest_cache/run.sh", "one")
     (root / "out").symlink_to(target)
+    (root / "run.sh").symlink_to(".pytest_cache/run.sh")
     before = tree_id(root)
 
     touch(tmp_path / "beside", "new")
     assert tree_id(root) == before
+    touch(root / ".pytest_cache/run.sh", "two")
+    assert tree_id(root) != before
 
 
 # --- The difference between two looks, in a few names.

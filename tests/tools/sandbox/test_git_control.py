@@ -58,26 +58,19 @@ async def test_control_files_stay_as_they_are(work: Path, place: str, command: s
     assert kept(work) == before
 
 
-async def test_a_repository_can_not_be_moved_aside(work: Path) -> None:
-    """Else another one could be put in its place, with hooks of its own."""
-    done = await inside("mv .git old", work)
+async def test_committing_works_and_nothing_else_is_moved_aside(work: Path) -> None:
+    """The rest of the repository can be written.
 
-    assert not done.passed
-    assert (work / ".git" / "HEAD").exists()
-
-
-async def test_configuration_can_not_be_borrowed(work: Path) -> None:
-    """By `commondir` git would read it from elsewhere: what a command makes of it is removed."""
-    await inside("mkdir evil; echo ../evil > .git/commondir", work)
-
-    assert not (work / ".git" / "commondir").exists()
-
-
-async def test_committing_works(work: Path) -> None:
-    """The rest of the repository can be written."""
+    Else another one could be put in its place, with hooks of its own; by `commondir` git would read
+    settings from elsewhere: what a command makes of it is removed.
+    """
     done = await inside(f"echo a > a && git add a && {IDENTITY} commit -qm a && git log -1", work)
+    moved = await inside("mkdir evil; echo ../evil > .git/commondir; mv .git old", work)
 
     assert done.passed, done.stderr
+    assert not moved.passed
+    assert (work / ".git" / "HEAD").exists()
+    assert not (work / ".git" / "commondir").exists()
 
 
 async def test_the_file_that_points_to_a_repository_stays(work: Path, tmp_path: Path) -> None:
@@ -221,35 +214,23 @@ async def test_a_repository_with_links_for_control_files_is_read_only(
     assert "Read-only" in done.stderr
 
 
-@pytest.fixture
-def apart(tmp_path: Path) -> Path:
-    """A workspace whose repository lies in it under another name."""
-    run(["git", "init", "-q", "--separate-git-dir", tmp_path / "kept", tmp_path], check=True)
-    return tmp_path
+@pytest.fixture(params=["kept", "."])
+def own(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A repository by another name in a workspace, or in its place."""
+    own = tmp_path / str(request.param)
+    how = ["--bare"] if own == tmp_path else ["--separate-git-dir", str(own)]
+    run(["git", "init", "-q", *how, str(tmp_path)], check=True)
+    return own
 
 
-async def test_a_repository_kept_elsewhere_in_the_workspace_is_protected(apart: Path) -> None:
-    """Bare ones, and those that `git init --separate-git-dir` makes."""
-    before = (apart / "kept" / "config").read_bytes()
-    await inside("echo x > kept/config; mv kept k; rm -f kept/config", apart)
+async def test_a_repository_by_another_name_is_protected(own: Path, tmp_path: Path) -> None:
+    """A workspace that is a bare one; what `git init --separate-git-dir` makes in it."""
+    before = (own / "config").read_bytes()
+    attack = f"echo x >> {own}/config; echo x > {own}/hooks/post-update; mv {own} k"
+    await inside(f"{attack}; rm -f {own}/config", tmp_path)
 
-    assert (apart / "kept" / "config").read_bytes() == before
-
-
-@pytest.fixture
-def bare(tmp_path: Path) -> Path:
-    """A workspace that is itself a repository without files in work."""
-    run(["git", "init", "-q", "--bare", tmp_path], check=True)
-    return tmp_path
-
-
-async def test_a_workspace_that_is_a_bare_repository_is_protected(bare: Path) -> None:
-    """Git takes it for one as well as a `.git` in it."""
-    before = (bare / "config").read_bytes()
-    await inside("echo x >> config; rm -f config; echo x > hooks/post-update", bare)
-
-    assert (bare / "config").read_bytes() == before
-    assert not (bare / "hooks" / "post-update").exists()
+    assert (own / "config").read_bytes() == before
+    assert not (own / "hooks" / "post-update").exists()
 
 
 def test_the_control_files_of_submodules_are_found(work: Path) -> None:

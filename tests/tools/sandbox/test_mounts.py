@@ -33,40 +33,39 @@ def shown(home: Path, *path: str) -> set[str]:
     return {str(place.relative_to(home)) for place in view.shown if place.is_relative_to(home)}
 
 
-def test_toolchains_are_shown(home: Path) -> None:
-    """Also those that only PATH knows, with the folder around their programs."""
+def test_toolchains_are_shown_and_never_credentials(home: Path) -> None:
+    """Also those that only PATH knows, with the folder around their programs.
+
+    `~/.local` holds keyrings beside programs, `~/bin` lies in the home folder itself: neither is
+    shown whole. Credentials are not, even if PATH names a folder among them.
+    """
+    (home / "bin").mkdir()
     found = shown(home, f"{home}/own/bin", "/usr/bin")
+    shared = shown(home, f"{home}/.local/bin", f"{home}/bin", str(home), "/tmp")  # noqa: S108
+    secret = shown(home, f"{home}/.config/tool/bin", f"{home}/.ssh")
 
     assert {".cargo", ".pyenv", ".local/bin", "own", "own/bin"} <= found
-
-
-def test_what_is_shared_with_secrets_is_not_shown_whole(home: Path) -> None:
-    """`~/.local` holds keyrings beside programs, `~/bin` lies in the home folder itself."""
-    (home / "bin").mkdir()
-    found = shown(home, f"{home}/.local/bin", f"{home}/bin", str(home), "/tmp")  # noqa: S108
-
-    assert {".local/bin", "bin"} <= found
-    assert not {".local", "."} & found
-
-
-def test_credentials_are_never_shown(home: Path) -> None:
-    """Not even if PATH names a folder among them."""
-    found = shown(home, f"{home}/.config/tool/bin", f"{home}/.ssh")
-
-    assert not any(name.startswith((".config", ".ssh")) for name in found)
+    assert {".local/bin", "bin"} <= shared
+    assert not {".local", "."} & shared
+    assert not any(name.startswith((".config", ".ssh")) for name in secret)
 
 
 def test_what_variables_call_secret_is_hidden_wherever_it_lies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Keys named by our own environment, several in one variable, but nothing relative."""
+    """Keys named by our own environment, several in one variable, but nothing relative.
+
+    Credentials and our data, also those in a toolchain that is shown.
+    """
+    (home / "data").mkdir()
     for name in ("one", "two", "rest"):
-        (tmp_path / name).touch()
-    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/one:{tmp_path}/two:rest:{tmp_path}/gone")
+        (home / name).touch()
+    monkeypatch.setenv("KUBECONFIG", f"{home}/one:{home}/two:rest:{home}/gone")
     hidden = set(look_at_host({"PATH": "/usr/bin"}).hidden)
 
-    assert {tmp_path / "one", tmp_path / "two"} <= hidden
-    assert not {tmp_path / "rest", tmp_path / "gone"} & hidden
+    assert {home / "one", home / "two"} <= hidden
+    assert not {home / "rest", home / "gone"} & hidden
+    assert {home, home / ".ssh", home / ".cargo/credentials.toml", home / "data"} <= hidden
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a secret outside of the home folder takes root")
@@ -87,14 +86,6 @@ async def test_a_secret_place_that_is_gone_is_no_hindrance(
 
     assert "s3cret" not in before.stdout
     assert after.stdout == "out\n"
-
-
-def test_credentials_and_data_are_hidden(home: Path) -> None:
-    """Those in a toolchain that is shown, too."""
-    (home / "data").mkdir()
-    hidden = set(look_at_host({"PATH": "/data-is-there"}).hidden)
-
-    assert {home, home / ".ssh", home / ".cargo/credentials.toml", home / "data"} <= hidden
 
 
 VIEW = Seen(

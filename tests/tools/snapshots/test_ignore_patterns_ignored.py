@@ -168,12 +168,18 @@ def test_a_repository_that_ignores_the_whole_workspace_does_not_count(work: Path
     assert covered(work / "pkg", rules_of(work / "pkg")) == {".gitignore", "a"}
 
 
-def test_rules_hold_without_a_repository(work: Path) -> None:
-    """A ``.gitignore`` says what can be made again, with git or without."""
-    write(work, "a.pyc", "a.py", "sub/b.pyc")
-    write(work, ".gitignore", text="*.pyc\n")
+def test_rules_hold_without_a_repository(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ``.gitignore`` says what can be made again, with git or without.
 
-    assert covered(work, rules_of(work)) == {"a.py", ".gitignore"}
+    The workspace can not bring back what the settings exclude; snapshots of snapshots, which are
+    our own data, would never end.
+    """
+    monkeypatch.setenv("DARUMA_DATA_DIR", str(work / "my data"))
+    write(work, "a.pyc", "a.py", "sub/b.pyc", "big.bin", "sub/big.bin", "my data/store")
+    write(work, ".gitignore", text="*.pyc\n")
+    write(work, "sub/.gitignore", text="!*.bin\n")
+
+    assert covered(work, rules_of(work, "*.bin")) == {"a.py", ".gitignore", "sub/.gitignore"}
 
 
 def test_a_repository_inside_has_rules_of_its_own(work: Path) -> None:
@@ -189,22 +195,6 @@ def test_a_repository_inside_has_rules_of_its_own(work: Path) -> None:
 
     assert covered(work, rules) == {".gitignore"} | {f"sub/{name}" for name in by_git(work / "sub")}
     assert rules.repositories == {".git", "sub/.git"}
-
-
-def test_settings_count_more_than_any_file(work: Path) -> None:
-    """What is excluded by the settings can not be brought back by the workspace."""
-    write(work, "big.bin", "sub/big.bin", "a")
-    write(work, "sub/.gitignore", text="!*.bin\n")
-
-    assert covered(work, rules_of(work, "*.bin")) == {"a", "sub/.gitignore"}
-
-
-def test_own_data_is_left_alone(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Snapshots of the snapshots would never end."""
-    monkeypatch.setenv("DARUMA_DATA_DIR", str(work / "my data"))
-    write(work, "my data/store", "a")
-
-    assert covered(work, rules_of(work)) == {"a"}
 
 
 def test_rules_are_those_of_the_tasks_start(work: Path, tmp_path: Path) -> None:
@@ -240,15 +230,18 @@ def test_what_either_rules_leave_alone_is_not_told(work: Path, tmp_path: Path) -
 
 def test_a_repository_whose_index_is_broken_is_read_all_the_same(work: Path) -> None:
     """Then tracked files that are ignored do not count."""
-    write(work, "a.log", "b")
+    write(work, "a.log", "b", "c.tmp")
     write(work, ".gitignore", text="*.log\n")
+    write(work, "mine", text="*.tmp")  # which the repository names, as a path beneath it
     repository(work)
+    git(work, "config", "core.excludesFile", "mine")
     git(work, "add", "-f", "a.log")
-    assert covered(work, rules_of(work)) == {"a.log", "b", ".gitignore"}
+    git(work, "rm", "-q", "--cached", "c.tmp")
+    assert covered(work, rules_of(work)) == {"a.log", "b", "mine", ".gitignore"}
 
     write(work, ".git/index", text="DIRCbroken")
 
-    assert covered(work, rules_of(work)) == {"b", ".gitignore"}
+    assert covered(work, rules_of(work)) == {"b", "mine", ".gitignore"}
 
 
 FETCHING = """
@@ -287,13 +280,3 @@ def test_the_users_patterns_may_be_named_by_a_command(file: str, work: Path) -> 
     git(work, "config", "include.path", str(work / "pipe")) if file == "pipe" else None
 
     assert rules_of(work).sources == ()
-
-
-def test_patterns_that_the_repository_names_hold(work: Path) -> None:
-    """As a path beneath it, too."""
-    git(work, "init", "-q")
-    git(work, "config", "core.excludesFile", "mine")
-    write(work, "mine", text="*.log")
-    write(work, "a.log", "a")
-
-    assert covered(work, rules_of(work)) == {"mine", "a"}

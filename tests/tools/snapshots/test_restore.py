@@ -61,28 +61,34 @@ def test_what_others_changed_is_kept_and_what_the_work_changed_is_put_back(
     assert [(work / name).read_text() for name in "abc"] == ["a\n", "person\n", "c\n"]
 
 
-def contended(snapshots: Snapshots, work: Path) -> str:
-    """Let the work and a person change the same file, and the work another one."""
+def test_what_a_person_wrote_over_the_work_is_not_undone_unasked(
+    snapshots: Snapshots, work: Path
+) -> None:
+    """It is refused by name, and nothing is changed; overwriting can be undone.
+
+    Keeping it puts back the rest, and is not called exact.
+    """
     target = start(snapshots)
     (work / "a").write_text("work\n")
     (work / "b").write_text("work\n")
     snapshots.take("command", by="work")
     (work / "a").write_text("person\n")
-    return target
-
-
-def test_a_conflict_is_refused_by_name_and_changes_nothing(
-    snapshots: Snapshots, work: Path
-) -> None:
-    """What a person wrote over the work is not undone unasked."""
-    target = contended(snapshots, work)
-    before, kept = read(work), snapshots.kept()
+    before, known = read(work), snapshots.kept()
 
     with pytest.raises(RestoreRefused, match=r"somebody else also changed a: keep") as caught:
         snapshots.restore(target)
-
     assert caught.value.conflicts == ("a",)
-    assert (read(work), snapshots.kept()) == (before, kept)
+    assert (read(work), snapshots.kept()) == (before, known)
+
+    over = snapshots.restore(target, conflicts="overwrite")
+    assert (over.exact, (work / "a").read_text()) == (True, "a\n")
+    assert snapshots.restore(over.before).exact
+    assert read(work) == before
+
+    kept = snapshots.restore(target, conflicts="keep")
+    assert (kept.exact, kept.paths) == (False, ("b",))
+    assert kept.left == ("a: somebody else changed it too",)
+    assert [(work / name).read_text() for name in "ab"] == ["person\n", "b\n"]
 
 
 def test_a_refusal_names_ten_paths_and_carries_all(snapshots: Snapshots, work: Path) -> None:
@@ -97,30 +103,6 @@ def test_a_refusal_names_ten_paths_and_carries_all(snapshots: Snapshots, work: P
         snapshots.restore(target)
 
     assert len(caught.value.conflicts) == 12
-
-
-def test_keeping_conflicts_puts_back_the_rest_and_says_so(snapshots: Snapshots, work: Path) -> None:
-    """It is not called exact."""
-    target = contended(snapshots, work)
-
-    done = snapshots.restore(target, conflicts="keep")
-
-    assert (done.exact, done.paths) == (False, ("b",))
-    assert done.left == ("a: somebody else changed it too",)
-    assert [(work / name).read_text() for name in "ab"] == ["person\n", "b\n"]
-
-
-def test_overwriting_conflicts_can_be_undone(snapshots: Snapshots, work: Path) -> None:
-    """The snapshot before it still holds what the person wrote."""
-    target = contended(snapshots, work)
-    before = read(work)
-
-    done = snapshots.restore(target, conflicts="overwrite")
-
-    assert done.exact
-    assert (work / "a").read_text() == "a\n"
-    assert snapshots.restore(done.before).exact
-    assert read(work) == before
 
 
 def test_a_file_of_somebody_elses_keeps_the_directory_that_the_work_made(
@@ -138,38 +120,33 @@ def test_a_file_of_somebody_elses_keeps_the_directory_that_the_work_made(
     assert (done.exact, done.paths, done.kept) == (True, ("new/works",), ("new", "new/theirs"))
 
 
-def test_an_ignored_file_in_the_way_is_not_deleted(snapshots: Snapshots, work: Path) -> None:
-    """The directory that holds it stays, and is named."""
+def test_what_can_not_be_put_back_is_said_to_be_left(snapshots: Snapshots, work: Path) -> None:
+    """An ignored file in the way is not deleted: the directory that holds it stays, and is named.
+
+    What can not be made again, as a pipe or a large file that is gone, is not claimed.
+    """
+
+    def large(name: str) -> None:
+        with (work / name).open("wb") as file:
+            file.truncate(200 * 1024 * 1024)
+
     (work / ".gitignore").write_text("secret\n")
+    os.mkfifo(work / "pipe")
+    large("large")
     target = start(snapshots)
     (work / "new").mkdir(mode=0o711)
     (work / "new" / "secret").write_text("mine")
     (work / "new" / "file").write_text("work")
-
-    done = snapshots.restore(target, last="work")
-
-    assert (work / "new" / "secret").read_text() == "mine"
-    assert done.left == ("new: holds files that are ignored, or that somebody else made",)
-    assert (done.exact, done.paths) == (False, ("new/file",))
-
-
-def test_a_removed_pipe_and_a_large_file_are_said_to_be_left(
-    snapshots: Snapshots, work: Path
-) -> None:
-    """What can not be made again is not claimed."""
-    os.mkfifo(work / "pipe")
-    with (work / "large").open("wb") as file:
-        file.truncate(200 * 1024 * 1024)
-    target = start(snapshots)
     (work / "pipe").unlink()
     (work / "large").unlink()
-    with (work / "larger").open("wb") as file:
-        file.truncate(200 * 1024 * 1024)
+    large("larger")
 
     done = snapshots.restore(target, last="work")
 
-    assert not done.exact
-    assert [line.partition(":")[0] for line in done.left] == ["large", "larger", "pipe"]
+    assert (done.exact, done.paths) == (False, ("new/file",))
+    assert [line.partition(":")[0] for line in done.left] == ["large", "larger", "new", "pipe"]
+    assert "new: holds files that are ignored, or that somebody else made" in done.left
+    assert (work / "new" / "secret").read_text() == "mine"
     assert (work / "larger").exists()
 
 
@@ -265,32 +242,27 @@ def test_single_paths_are_put_to_entries_with_what_lies_in_and_above_them(
     assert (work / "old" / "file").read_text() == "old"
 
 
-def test_a_content_that_the_store_has_lost_is_an_error_before_anything_changes(
+def test_what_can_not_be_done_is_an_error_before_anything_changes(
     snapshots: Snapshots, work: Path
 ) -> None:
-    """Half of a restore would be worse than none."""
+    """Half of a restore would be worse than none: a content that the store has lost ends it.
+
+    Who changed what since is known for a thread's own snapshots only.
+    """
     target = start(snapshots)
+    foreign = start(Snapshots(work, "other", snapshots.store))
     (work / "a").unlink()
     (work / "new").write_text("work")
     with snapshots.store.locked() as contents:
         contents.database.execute("DELETE FROM blobs WHERE CAST(data AS TEXT) LIKE 'a%'")
 
-    with pytest.raises(SnapshotUnavailable, match=r"of a is not in .*: nothing was changed"):
-        snapshots.restore(target, last="work")
-
+    for id_, said in (
+        (target, r"of a is not in .*: nothing was changed"),
+        (foreign, r"no snapshot .* of this thread and workspace"),
+    ):
+        with pytest.raises(SnapshotUnavailable, match=said):
+            snapshots.restore(id_, last="work")
     assert (work / "new").exists()
-
-
-def test_a_snapshot_of_another_thread_is_not_restored(
-    snapshots: Snapshots, work: Path, tmp_path: Path
-) -> None:
-    """Who changed what since is known for a thread's own snapshots only."""
-    start(snapshots)
-    other = Snapshots(work, "other", Store(tmp_path / "store.sqlite3"))
-    foreign = start(other)
-
-    with pytest.raises(SnapshotUnavailable, match=r"no snapshot .* of this thread and workspace"):
-        snapshots.restore(foreign)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is locked for the superuser")
@@ -392,13 +364,21 @@ def work_previewing(ws: Path, snapshots: Snapshots) -> str:
 def test_only_what_the_work_changed_would_be_put_back(
     ws: Path, snapshots_previewing: Snapshots
 ) -> None:
-    """What it added goes, what it deleted comes; conflicts are named, others' files are not."""
+    """What it added goes, what it deleted comes; conflicts are named, others' files are not.
+
+    Looking leaves no trace: what somebody else changed is still told to the next one who looks.
+    """
     target = work_previewing(ws, snapshots_previewing)
+    kept = snapshots_previewing.kept()
 
     foreseen = preview_restore(snapshots_previewing, target)
 
     done = (Change("added", "deleted"), Change("changed", "changed"), Change("deleted", "added"))
     assert foreseen == Preview(done, conflicts=("both",))
+    assert snapshots_previewing.kept() == kept
+    assert (ws / "changed").read_text() == "after\n"
+    drifted = snapshots_previewing.take("next", by="others").changes
+    assert [each.path for each in drifted] == ["both", "theirs"]
 
 
 def test_what_is_foreseen_is_what_is_done(ws: Path, snapshots_previewing: Snapshots) -> None:
@@ -423,19 +403,6 @@ def test_a_directory_is_named_by_what_lies_in_it(ws: Path, snapshots_previewing:
     foreseen = preview_restore(snapshots_previewing, target)
 
     assert [each.path for each in foreseen.changes] == ["empty", "made/in/it"]
-
-
-def test_looking_leaves_no_trace(ws: Path, snapshots_previewing: Snapshots) -> None:
-    """What somebody else changed is still reported by the next one who looks."""
-    target = work_previewing(ws, snapshots_previewing)
-    kept = snapshots_previewing.kept()
-
-    preview_restore(snapshots_previewing, target)
-
-    assert snapshots_previewing.kept() == kept
-    drifted = snapshots_previewing.take("next", by="others").changes
-    assert [each.path for each in drifted] == ["both", "theirs"]
-    assert (ws / "changed").read_text() == "after\n"
 
 
 # --- Directories that become links while a workspace is put back (RO-06, ED-02).

@@ -140,6 +140,8 @@ def test_a_mode_of_the_workspace_itself_counts(work: Path, snapshots: Snapshots)
 
 def test_changes_are_those_since_no_undo(work: Path, snapshots: Snapshots) -> None:
     """After an undo the work is told what differs from what it has seen itself."""
+    snapshots.note(["a.py"], "edit")
+    assert snapshots.kept() == ()  # there is nothing that an edit could be told from
     snapshots.take("seen", by="work")
     (work / "a.py").write_text("undone")
     snapshots.take("undo", by="undo")
@@ -165,24 +167,6 @@ def test_an_edit_is_noted_alone(work: Path, snapshots: Snapshots) -> None:
     assert snapshots.take("after", by="others").changes == (Change("a.py", "changed"),)
 
 
-def test_a_note_without_a_snapshot_before_it_is_nothing(snapshots: Snapshots) -> None:
-    """There is nothing that an edit could be told from."""
-    snapshots.note(["a.py"], "edit")
-
-    assert snapshots.kept() == ()
-
-
-def test_threads_of_a_workspace_have_snapshots_of_their_own(
-    work: Path, snapshots: Snapshots
-) -> None:
-    """What another thread took is not told, but can be named."""
-    other = Snapshots(work, "other", snapshots.store)
-    taken = other.take("theirs", by="others").snapshot
-
-    assert snapshots.kept() == ()
-    assert snapshots.changes(taken.id) == ()
-
-
 def test_directories_may_lie_deep(work: Path, snapshots: Snapshots, tmp_path: Path) -> None:
     """Three hundred directories, with names that make the path longer than the system's limit."""
     at = os.open(work, os.O_RDONLY)
@@ -200,17 +184,6 @@ def test_directories_may_lie_deep(work: Path, snapshots: Snapshots, tmp_path: Pa
     assert Snapshots(tmp_path / "out", "t", snapshots.store).changes(taken.id) == ()
 
 
-def test_special_files_are_known_and_not_opened(work: Path, snapshots: Snapshots) -> None:
-    """A pipe that nobody writes to does not hold up a snapshot."""
-    first = snapshots.take("first", by="others").snapshot
-    os.mkfifo(work / "pipe")
-
-    taken = snapshots.take("pipe", by="work")
-
-    assert taken.changes == (Change("pipe", "added"),)
-    assert taken.snapshot.root != first.root
-
-
 def test_what_may_not_be_read_is_known_by_name(work: Path, snapshots: Snapshots) -> None:
     """An unreadable file or directory is said to be not kept, and everything else is."""
     (work / "a.py").chmod(0)
@@ -224,16 +197,25 @@ def test_what_may_not_be_read_is_known_by_name(work: Path, snapshots: Snapshots)
     assert sorted(taken.unkept) == ["a.py", "src/deep"]
 
 
-def test_a_large_file_is_known_by_name(work: Path, snapshots: Snapshots) -> None:
-    """More than 128 MiB are not kept; a change of it is told all the same."""
+def test_what_is_not_kept_is_known_by_name(
+    work: Path, snapshots: Snapshots, tmp_path: Path
+) -> None:
+    """More than 128 MiB; a pipe, which is not opened; what a link leads to is not even that."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/secret").write_text("1")
+    (work / "link").symlink_to(tmp_path / "outside")
     with (work / "large").open("wb") as file:
         file.truncate(128 * 1024 * 1024 + 1)
 
     taken = snapshots.take("first", by="others").snapshot
+    (tmp_path / "outside/secret").write_text("2")
     os.truncate(work / "large", 128 * 1024 * 1024 + 2)
+    os.mkfifo(work / "pipe")
+    after = snapshots.take("second", by="work")
 
     assert taken.unkept == ("large",)
-    assert snapshots.changes(taken.id) == (Change("large", "changed"),)
+    assert after.changes == (Change("large", "changed"), Change("pipe", "added"))
+    assert after.snapshot.root != taken.root
 
 
 def test_names_that_vanish_meanwhile_are_not_there(work: Path, snapshots: Snapshots) -> None:
@@ -260,17 +242,6 @@ def test_names_that_vanish_meanwhile_are_not_there(work: Path, snapshots: Snapsh
 
     assert len({each.id for each in taken}) == 30
     assert snapshots.take("still", by="work").snapshot.unkept == ()
-
-
-def test_a_link_is_never_followed(work: Path, snapshots: Snapshots, tmp_path: Path) -> None:
-    """What a link leads to is no part of the workspace."""
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside/secret").write_text("1")
-    (work / "link").symlink_to(tmp_path / "outside")
-    taken = snapshots.take("first", by="others").snapshot
-    (tmp_path / "outside/secret").write_text("2")
-
-    assert snapshots.changes(taken.id) == ()
 
 
 TAKE = """
@@ -351,32 +322,29 @@ def test_an_old_repository_is_never_entered(work: Path, snapshots: Snapshots) ->
     assert snapshots.changes(taken.id) == ()
 
 
-def test_a_workspace_that_is_gone_is_told(tmp_path: Path) -> None:
-    """One line, and nothing is kept."""
-    snapshots = Snapshots(tmp_path / "gone", "t", Store(tmp_path / "store.sqlite3"))
-
-    with pytest.raises(SnapshotUnavailable, match=r"gone: No such file or directory"):
-        snapshots.take("first", by="others")
-
-    assert snapshots.kept() == ()
-
-
-def test_a_snapshot_that_is_not_there_is_told(snapshots: Snapshots) -> None:
-    """Its name is told, and why it may be missing."""
-    with pytest.raises(SnapshotUnavailable, match=r"no snapshot 'x' of this workspace"):
-        snapshots.changes("x")
-
-
-def test_a_folder_with_files_is_not_written_into(snapshots: Snapshots, work: Path) -> None:
-    """What is in it could be lost."""
+def test_what_can_not_be_done_is_told(work: Path, snapshots: Snapshots, tmp_path: Path) -> None:
+    """One line, and nothing is kept; what is in a folder could be lost."""
+    gone = Snapshots(tmp_path / "gone", "t", snapshots.store)
     taken = snapshots.take("first", by="others").snapshot
 
+    with pytest.raises(SnapshotUnavailable, match=r"gone: No such file or directory"):
+        gone.take("first", by="others")
+    assert gone.kept() == ()
+    with pytest.raises(SnapshotUnavailable, match=r"no snapshot 'x' of this workspace"):
+        snapshots.changes("x")
     with pytest.raises(SnapshotUnavailable, match="not empty"):
         snapshots.materialise(taken.id, work)
 
 
-def test_a_worktree_shares_the_store_of_its_workspace(tmp_path: Path) -> None:
-    """The snapshots of a team member can be put into the workspace."""
+def test_a_worktree_shares_the_store_of_its_workspace(
+    work: Path, snapshots: Snapshots, tmp_path: Path
+) -> None:
+    """The snapshots of a team member can be put into the workspace.
+
+    What another thread took is not told, but can be named.
+    """
+    theirs = Snapshots(work, "other", snapshots.store).take("theirs", by="others").snapshot
+    assert (snapshots.kept(), snapshots.changes(theirs.id)) == ((), ())
     store = store_of(tmp_path / "work")
     worktree = tmp_path / "data" / "worktrees" / store.parent.name / "thread" / "phase"
 

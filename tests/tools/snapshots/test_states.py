@@ -30,7 +30,10 @@ TREES: dict[str, Tree] = {
 
 
 def test_only_what_differs_is_looked_at() -> None:
-    """A directory on one side comes with all that lies in it, parents first."""
+    """A directory on one side comes with all that lies in it, parents first.
+
+    Told is a directory where nothing else tells it: an empty one, or one whose mode changed.
+    """
     asked: list[str] = []
 
     def tree(id_: str) -> Tree:
@@ -47,16 +50,8 @@ def test_only_what_differs_is_looked_at() -> None:
         (("gone", "a"), FILE, None),
     ]
     assert len(asked) == 6
-
-
-def test_equal_directories_are_not_read() -> None:
-    """Nothing is asked for."""
     assert [*differences(TREES.__getitem__, "not there", "not there")] == []
-
-
-def test_directories_are_told_where_nothing_else_tells_them() -> None:
-    """An empty one, one whose mode changed; not one whose files are told."""
-    assert as_changes(differences(TREES.__getitem__, "old", "new")) == (
+    assert as_changes(found) == (
         Change("bare", "added"),
         Change("gone/a", "deleted"),
         Change("sub", "changed"),
@@ -64,19 +59,15 @@ def test_directories_are_told_where_nothing_else_tells_them() -> None:
     )
 
 
-def test_a_directory_in_the_place_of_a_file_is_a_change() -> None:
-    """And what lies in it is new."""
+def test_a_change_of_kind_and_names_of_any_bytes_are_told() -> None:
+    """What lies in a directory that was a file is new; what is no Unicode could not be stored."""
+    odd = [(("d", "a\udcff"), None, FILE)]
+
     assert as_changes(differences(TREES.__getitem__, "swapped", "new"))[2:] == (
         Change("sub", "changed"),
         Change("sub/a", "added"),
     )
-
-
-def test_names_of_any_bytes_are_told_as_text() -> None:
-    """What is no Unicode could not be stored or sent."""
-    found = [(("d", "a\udcff"), None, FILE)]
-
-    assert as_changes(found) == (Change("d/a\\udcff", "added"),)
+    assert as_changes(odd) == (Change("d/a\\udcff", "added"),)
 
 
 # --- What an editor has changed is found by whatever name it was told.
@@ -115,29 +106,19 @@ NAMES: list[Callable[[Path], str]] = [
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("at", ["work", "elsewhere"])
 def test_an_edit_is_noted_by_any_name(
-    name: Callable[[Path], str], work: Path, snapshots: Snapshots
+    name: Callable[[Path], str], at: str, work: Path, snapshots: Snapshots
 ) -> None:
-    """Absolute ones and links, as the editor takes them: it is the work that changed the file."""
+    """Absolute ones and links, as the editor takes them; the workspace's own may be one, too."""
+    here = Snapshots(work.parent / at, "thread", snapshots.store)
     (work / "sub/file").write_text("after")
 
-    snapshots.note([name(work)], "edit")
+    here.note([name(here.workspace)], "edit")
 
     last = snapshots.kept()[-1]
     assert (last.label, last.by) == ("edit", "work")
     assert snapshots.changes(last.id) == ()
-
-
-def test_an_edit_is_noted_in_a_workspace_reached_by_a_link(
-    work: Path, snapshots: Snapshots
-) -> None:
-    """The workspace's own name may be a link too."""
-    linked = Snapshots(work.parent / "elsewhere", "thread", snapshots.store)
-    (work / "sub/file").write_text("after")
-
-    linked.note([f"{linked.workspace}/sub/file"], "edit")
-
-    assert [each.label for each in snapshots.kept()] == ["first", "edit"]
 
 
 @pytest.mark.parametrize(
@@ -170,17 +151,13 @@ def test_a_path_deeper_than_calls_may_go_is_replaced(tmp_path: Path) -> None:
         assert replaced(contents, root, path, [*found[:-1], None]) != root
 
 
-def test_a_label_of_any_text_is_kept(snapshots: Snapshots) -> None:
-    """Also of text that is no valid Unicode, as a model may name a path."""
-    snapshots.open("edit of \udc80")
-
-    assert snapshots.kept()[-1].label == "edit of \\udc80"
-
-
 def test_what_was_not_kept_stays_known_while_edits_are_noted(
     work: Path, snapshots: Snapshots
 ) -> None:
-    """An edit does not look at the large file again, and does not forget it either."""
+    """An edit does not look at the large file again, and does not forget it either.
+
+    A label of any text is kept, also of one that is no Unicode, as a model may name a path.
+    """
     with (work / "large").open("wb") as file:
         file.truncate(LARGEST + 1)
     snapshots.take("large", by="others")
@@ -190,3 +167,5 @@ def test_what_was_not_kept_stays_known_while_edits_are_noted(
     snapshots.note(["sub/file"], "edit")
 
     assert [each.unkept for each in snapshots.kept()[-2:]] == [("large",)] * 2
+    snapshots.open("edit of \udc80")
+    assert snapshots.kept()[-1].label == "edit of \\udc80"

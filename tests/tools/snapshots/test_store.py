@@ -38,19 +38,17 @@ def test_what_a_failing_block_wrote_is_gone(store: Store) -> None:
 
 
 def test_a_store_is_locked_to_the_end_of_the_block(store: Store) -> None:
-    """Also after a commit: nobody takes a snapshot in the middle of a restore."""
+    """Also after a commit: nobody takes a snapshot in the middle of a restore.
+
+    A process that was stopped in the middle does not stop all others for ever.
+    """
+    impatient = Store(store.path, patience=0)
     with store.locked() as contents:
         contents.commit()
         with store.path.with_suffix(".lock").open() as lock, pytest.raises(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def test_a_store_that_is_never_let_go_of_is_told(store: Store) -> None:
-    """A process that was stopped in the middle does not stop all others for ever."""
-    impatient = Store(store.path, patience=0)
-
-    with store.locked(), pytest.raises(SnapshotUnavailable, match="in use by another process"):
-        impatient.locked().__enter__()
+        with pytest.raises(SnapshotUnavailable, match="in use by another process"):
+            impatient.locked().__enter__()
 
     with impatient.locked() as contents:
         assert contents.put_blob(b"as ever")
@@ -65,26 +63,28 @@ def test_a_store_is_for_its_owner_alone(store: Store) -> None:
     assert modes == [0, 0]
 
 
-def test_a_file_that_is_no_store_is_told(store: Store) -> None:
-    """The file's name, and that moving it away helps."""
-    store.path.parent.mkdir()
-    store.path.write_bytes(b"no database" * 1000)
+def test_what_is_no_store_of_ours_is_told(store: Store, tmp_path: Path) -> None:
+    """The file's name, and that moving it away helps; one of another version is not touched.
 
-    with pytest.raises(SnapshotUnavailable, match=r"store\.sqlite3 are damaged .*move the file"):
-        store.locked().__enter__()
-
-
-def test_a_store_of_another_version_is_told(store: Store) -> None:
-    """It is not touched: the Daruma that wrote it can still read it."""
+    So is a file where the folder should be.
+    """
     store.path.parent.mkdir()
     with closing(sqlite3.connect(store.path)) as database:
         database.execute("PRAGMA user_version = 99")
-    before = store.path.read_bytes()
+    newer = store.path.read_bytes()
+    (tmp_path / "file").write_text("")
+    no_store = Store(tmp_path / "file" / "store.sqlite3")
 
-    with pytest.raises(SnapshotUnavailable, match=r"format 99, .*move the file away"):
-        store.locked().__enter__()
-
-    assert store.path.read_bytes() == before
+    for data, said in (
+        (newer, r"format 99, .*move the file away"),
+        (b"no database" * 1000, r"store\.sqlite3 are damaged .*move the file"),
+    ):
+        store.path.write_bytes(data)
+        with pytest.raises(SnapshotUnavailable, match=said):
+            store.locked().__enter__()
+        assert store.path.read_bytes() == data
+    with pytest.raises(SnapshotUnavailable, match=r"DARUMA_DATA_DIR"):
+        no_store.locked().__enter__()
 
 
 @pytest.mark.parametrize("data", [b"short", b"long" * 1000], ids=["plain", "packed"])
@@ -98,14 +98,6 @@ def test_a_content_that_has_rotted_is_told(store: Store, data: bytes) -> None:
 
     with pytest.raises(SnapshotUnavailable, match="damaged"), store.locked() as contents:
         contents.blob(digest)
-
-
-def test_a_store_that_can_not_be_made_is_told(tmp_path: Path) -> None:
-    """A file where the folder should be."""
-    (tmp_path / "kept").write_text("")
-
-    with pytest.raises(SnapshotUnavailable, match=r"DARUMA_DATA_DIR"):
-        Store(tmp_path / "kept" / "store.sqlite3").locked().__enter__()
 
 
 def test_a_full_disk_is_told_and_changes_nothing(store: Store) -> None:

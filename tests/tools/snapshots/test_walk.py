@@ -13,6 +13,7 @@ from daruma.tools.files import SETTLED
 from daruma.tools.snapshots import Snapshots, Store, Tree
 from daruma.tools.snapshots._ignore import Rules
 from daruma.tools.snapshots._outcome import workspace_opened
+from daruma.tools.snapshots._store import Contents
 from daruma.tools.snapshots._walk import Reader, Statuses, Walk
 
 TAKES = 25
@@ -100,47 +101,35 @@ def test_what_a_restore_writes_meanwhile_is_left_out(work: Path, tmp_path: Path)
 # --- A file that was read is not read again until something about it has changed.
 
 
+def kept_statuses(contents: Contents, file: Path, later: int) -> os.stat_result:
+    """Keep the hash of a file, so much later than its last change."""
+    status = file.lstat()
+    statuses = Statuses(contents, b"/work", now=lambda: status.st_ctime_ns + later)
+    statuses.keep(("file",), status, "digest")
+    statuses.save()
+    return status
+
+
 def test_a_settled_file_is_known_until_it_changes(tmp_path: Path) -> None:
-    """Its hash is kept in the store; a change of its times is enough to forget it."""
+    """Its hash is kept in the store; a change of its times is enough to forget it.
+
+    One that has just changed is not trusted: it may change again within one tick of its times.
+    What was not seen is forgotten: the list is as long as the workspace, not as its history.
+    """
     file = tmp_path / "file"
     file.write_text("x")
-    status = file.lstat()
     with Store(tmp_path / "store.sqlite3").locked() as contents:
-        statuses = Statuses(contents, b"/work", now=lambda: status.st_ctime_ns + SETTLED)
-        statuses.keep(("file",), status, "digest")
-        statuses.save()
+        status = kept_statuses(contents, file, SETTLED - 1)
+        assert Statuses(contents, b"/work").known(("file",), status) is None
 
+        kept_statuses(contents, file, SETTLED)
+        Statuses(contents, b"/other").save()
         again = Statuses(contents, b"/work")
-
         assert again.known(("file",), status) == "digest"
         assert Statuses(contents, b"/other").known(("file",), status) is None
         os.utime(file, (0, 0))
         assert again.known(("file",), file.lstat()) is None
 
-
-def test_a_file_that_has_just_changed_is_not_trusted(tmp_path: Path) -> None:
-    """It may change again within one tick of its times."""
-    file = tmp_path / "file"
-    file.write_text("x")
-    status = file.lstat()
-    with Store(tmp_path / "store.sqlite3").locked() as contents:
-        statuses = Statuses(contents, b"/work", now=lambda: status.st_ctime_ns + SETTLED - 1)
-        statuses.keep(("file",), status, "digest")
-        statuses.save()
-
-        assert Statuses(contents, b"/work").known(("file",), status) is None
-
-
-def test_files_that_were_not_seen_are_forgotten(tmp_path: Path) -> None:
-    """The list is as long as the workspace is, not as its history."""
-    file = tmp_path / "file"
-    file.write_text("x")
-    status = file.lstat()
-    with Store(tmp_path / "store.sqlite3").locked() as contents:
-        statuses = Statuses(contents, b"/work", now=lambda: status.st_ctime_ns + SETTLED)
-        statuses.keep(("file",), status, "digest")
-        statuses.save()
-
+        status = kept_statuses(contents, file, SETTLED)
         Statuses(contents, b"/work").save()
-
         assert Statuses(contents, b"/work").known(("file",), status) is None

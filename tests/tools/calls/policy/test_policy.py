@@ -31,63 +31,34 @@ def policy(**rules: Any) -> Tools:
     return settings(tools={"policy": rules}).tools
 
 
-def test_known_safe_commands_run_at_once() -> None:
-    """They only look, or run what verification runs anyway."""
-    for line in [
-        "pytest",
-        "pytest -x -q",
-        "python -m pytest -vv tests/test_a.py::test_b",
-        "python3 -m pytest",
-        "  ruff check src  ",
-        "ruff format --check .",
-        "git status",
-        "git diff",
-        "git log --oneline",
-    ]:
+SAFE = (
+    *("pytest", "pytest -x -q", "python3 -m pytest", "  ruff check src  ", "ruff format --check ."),
+    *("python -m pytest -vv tests/test_a.py::test_b", "git status", "git diff"),
+    "git log --oneline",
+)
+ASKED_ABOUT = (
+    *("ls", "pytest; rm -rf .", "pytest\nrm -rf .", "pytest && rm x", "pytest | sh", "xpytest", ""),
+    *("pytest > conftest.py", "pytest $(rm x)", "pytest `rm x`", "pytest ../elsewhere"),
+    *("pytest tests/../../elsewhere", "pytest /etc", "pytest ~/x", "pytest -p evil"),
+    *("pytest --rootdir=/", "ruff check --fix", "ruff format .", "git push", "git diff --output=x"),
+    "git log --oneline --output=x",
+)
+
+
+def test_known_safe_commands_run_at_once_and_all_others_are_confirmed() -> None:
+    """They only look, or run what verification runs anyway; nothing is hung on to a whole line.
+
+    What can not be read is not taken for harmless; elsewhere the same words may run other things.
+    """
+    odd: Any = ({}, {"command": ["pytest"]}, {"command": None}, {"command": "pytest", "cwd": "sub"})
+    asked: list[Any] = [*({"command": line} for line in ASKED_ABOUT), *odd]
+    for line in SAFE:
         assert decide(COMMAND, {"command": line}, Tools()).decision == "allow"
-
-
-def test_all_other_commands_are_confirmed() -> None:
-    """Whole lines are compared: nothing may be hung on to a safe one."""
-    for line in [
-        "ls",
-        "pytest; rm -rf .",
-        "pytest\nrm -rf .",
-        "pytest && rm x",
-        "pytest | sh",
-        "pytest > conftest.py",
-        "pytest $(rm x)",
-        "pytest `rm x`",
-        "pytest ../elsewhere",
-        "pytest tests/../../elsewhere",
-        "pytest /etc",
-        "pytest ~/x",
-        "pytest -p evil",
-        "pytest --rootdir=/",
-        "ruff check --fix",
-        "ruff format .",
-        "git push",
-        "git diff --output=x",
-        "git log --oneline --output=x",
-        "xpytest",
-        "",
-    ]:
-        rule = decide(COMMAND, {"command": line}, Tools())
+    for args in asked:
+        rule = decide(COMMAND, args, Tools())
 
         assert (rule.decision, rule.required) == ("confirm", False)
         assert rule.reason
-
-
-def test_a_command_that_is_no_text_is_not_safe() -> None:
-    """What can not be read is not taken for harmless."""
-    args: Any
-    for args in [{}, {"command": ["pytest"]}, {"command": None}]:
-        assert decide(COMMAND, args, Tools()).decision == "confirm"
-
-
-def test_a_safe_command_elsewhere_is_confirmed() -> None:
-    """In another directory the same words may run other things."""
-    assert decide(COMMAND, {"command": "pytest", "cwd": "sub"}, Tools()).decision == "confirm"
 
 
 ALLOWED: dict[str, Any] = {"run_command": "allow", "run_tests": "allow"}
@@ -120,11 +91,6 @@ def test_what_is_no_command_is_allowed() -> None:
             assert decide(tool, {"command": "rm -rf ."}, Tools()).decision == "allow"
 
 
-def test_an_applications_own_run_command_is_its_own_affair() -> None:
-    """Only the built-in tool is known to take a shell line."""
-    assert decide(SHOUT, {"command": "rm"}, Tools()).decision == "allow"
-
-
 def test_the_order_of_rules() -> None:
     """Deny, then arguments before none, an exact name before a pattern, then the first given."""
     rules: Any
@@ -146,17 +112,17 @@ def test_the_order_of_rules() -> None:
         assert decide(SHOUT, {"text": "hey"}, policy(**rules)).decision == decision
 
 
-def test_the_users_rule_goes_over_the_built_in_one() -> None:
-    """A safe command can be denied, any other one allowed."""
-    assert decide(COMMAND, {"command": "pytest"}, policy(run_command="deny")).decision == "deny"
-    assert decide(COMMAND, {"command": "rm x"}, policy(run_command="allow")).decision == "allow"
-
-
 def test_a_rule_keeps_all_it_says() -> None:
-    """TL-13: whether it is required, what a denial does, and why."""
+    """TL-13: whether it is required, what a denial does, and why.
+
+    The user's goes over the built-in one: a safe command can be denied, any other one allowed.
+    """
     given = {"decision": "confirm", "required": True, "deny_effect": "continue", "reason": "why"}
 
     assert decide(SHOUT, {}, policy(shout=given)) == PolicyRule.model_validate(given)
+    for line, decision in (("pytest", "deny"), ("rm x", "allow")):
+        rules = policy(run_command=decision)
+        assert decide(COMMAND, {"command": line}, rules).decision == decision
 
 
 MCP = replace(SHOUT, origin="mcp")
@@ -264,7 +230,10 @@ def test_what_can_not_be_looked_at_is_taken_for_the_worse() -> None:
 
 
 def test_what_may_be_meant_may_fit() -> None:
-    """As text or as a path; one that is absolute or leads out may lead back in."""
+    """As text or as a path; one that is absolute or leads out may lead back in.
+
+    A denial of one folder does not forbid the others.
+    """
     value: Any
     for glob, value in [
         ("secrets/**", "secrets/a"),
@@ -291,11 +260,6 @@ def test_what_may_be_meant_may_fit() -> None:
         ("caf\u00e9", "CAFE\u0301"),
     ]:
         assert may_fit(value, glob)
-
-
-def test_what_is_something_else_does_not_fit() -> None:
-    """A denial of one folder does not forbid the others."""
-    value: Any
     for glob, value in [
         ("secrets/**", "src/a"),
         ("secrets/**", "src/secrets/a"),
@@ -380,69 +344,44 @@ def shown(**given: Any) -> list[str]:
     return [tool.name for tool in TOOLS_PROFILES if profile_shows(Tools(**given), tool)]
 
 
-def test_without_a_profile_all_are_shown() -> None:
-    """TL-06."""
-    profile: Any
-    for profile in [None, "all"]:
-        assert shown(profile=profile) == list(EFFECTS)
-
-
-def test_read_only_shows_what_changes_nothing() -> None:
-    """TL-06: nothing that writes, runs or reaches outside."""
-    assert shown(profile="read_only") == [name for name in EFFECTS if EFFECTS[name] == "none"]
-
-
-def test_the_librarian_has_exactly_its_four() -> None:
-    """AS-02."""
-    assert shown(profile="librarian_retrieval") == [
-        "search_knowledge",
-        "hybrid_search",
-        "web_search",
-        "get_knowledge_graph_context",
-    ]
-
-
-def test_a_profile_of_ones_own_lists_names_or_patterns() -> None:
-    """TL-06."""
-    patterns: Any
-    expected: Any
-    for patterns, expected in [
-        (("pay",), ["pay"]),
-        (("web_*", "pa?"), ["web_search", "web_search_all", "pay"]),
-        (("PAY",), []),
-        ((), []),
+def test_a_profile_shows_what_it_lists() -> None:
+    """TL-06: names or patterns; AS-02: the librarian has four; one's own goes before a built-in."""
+    looks = [name for name, effect in EFFECTS.items() if effect == "none"]
+    four = ["search_knowledge", "hybrid_search", "web_search", "get_knowledge_graph_context"]
+    own: Any
+    for profile, own, expected in [
+        (None, {}, list(EFFECTS)),
+        ("all", {}, list(EFFECTS)),
+        ("read_only", {}, looks),
+        ("librarian_retrieval", {}, four),
+        ("mine", {"mine": ("pay",)}, ["pay"]),
+        ("mine", {"mine": ("web_*", "pa?")}, ["web_search", "web_search_all", "pay"]),
+        ("mine", {"mine": ("PAY",)}, []),
+        ("mine", {"mine": ()}, []),
+        ("read_only", {"read_only": ("pay",)}, ["pay"]),
     ]:
-        assert shown(profile="mine", profiles={"mine": patterns}) == expected
-
-
-def test_a_profile_of_ones_own_goes_before_a_built_in_one() -> None:
-    """What the user wrote counts."""
-    assert shown(profile="read_only", profiles={"read_only": ("pay",)}) == ["pay"]
+        assert shown(profile=profile, profiles=own) == expected
 
 
 def test_a_profile_that_is_not_there_is_an_error() -> None:
-    """It names the nearest and all there are; nothing is shown by accident."""
-    for profile, hint in [
-        ("readonly", "did you mean 'read_only'"),
-        ("mien", "did you mean 'mine'"),
-    ]:
-        settings = Tools(profile=profile, profiles={"mine": ()})
-        expected = f"{hint}.*There are: all, read_only, librarian_retrieval, mine$"
+    """It names the nearest and all there are; nothing is shown by accident.
 
-        with pytest.raises(SettingsError, match=expected):
+    One can be asked for by its name, an expert's for one: that error says of no setting.
+    """
+    for name, near in (("readonly", "read_only"), ("mien", "mine")):
+        settings = Tools(profile=name, profiles={"mine": ()})
+        said = f"did you mean '{near}'.*There are: all, read_only, librarian_retrieval, mine$"
+
+        with pytest.raises(SettingsError, match=said):
             check_profile(settings)
         with pytest.raises(SettingsError):
             profile_shows(settings, TOOLS_PROFILES[0])
-
-
-def test_a_profile_can_be_asked_for_by_its_name() -> None:
-    """An expert's, which is no setting; the error says of none where it stands."""
-    settings = Tools(profiles={"mine": ()})
-
-    for name in ("mine", "read_only", None):
-        check_profile_name(name, settings)
-    with pytest.raises(SettingsError, match=r"^there is no profile 'mien'; did you mean 'mine'"):
-        check_profile_name("mien", settings)
+        with pytest.raises(
+            SettingsError, match=rf"^there is no profile '{name}'; did you mean '{near}'"
+        ):
+            check_profile_name(name, settings)
+    for known in ("mine", "read_only", None):
+        check_profile_name(known, Tools(profiles={"mine": ()}))
 
 
 # --- A rule of the policy that can not be about any call is an error, not a silence.

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.tools.repair.corpus.offered import TOOLS, never
+from tests.tools.repair.corpus.offered import never
 
 from daruma.tools.calls import Tool
 from daruma.tools.calls._json_reader import Refused, Repaired
@@ -229,64 +229,42 @@ def open_to(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def test_a_mended_text_has_no_unknown_keys() -> None:
-    """A key that nobody knows may be what is left of several; a sound text may have it."""
+    """A key that nobody knows may be what is left of several; a sound text may have it.
+
+    A value in parentheses is no list: in Python it takes a comma to be one.
+    """
     either = {"anyOf": [{"required": ["a"]}, {"required": ["z"]}]}
     unsaid = Tool("act", "", {"type": "object", "properties": {"a": INTEGER}, **either}, never)
     act = Tool("act", "", open_to({"a": INTEGER}), never)
+    listed = tool({"k": LIST})
 
     assert isinstance(repair_text("{'a': 1, 'z': 2}", unsaid, max_bytes=LIMIT), Refused)
     assert repair_text('{"a": 1, "z": 2}', act, max_bytes=LIMIT) == Repaired({"a": 1, "z": 2}, ())
-
-
-def test_a_value_in_parentheses_is_no_list() -> None:
-    """In Python it takes a comma to be one."""
-    act = tool({"k": LIST})
-
-    assert isinstance(repair_text('{"k": ("x")}', act, max_bytes=LIMIT), Refused)
-    assert repair_text('{"k": ("x",)}', act, max_bytes=LIMIT) == Repaired(
+    assert isinstance(repair_text('{"k": ("x")}', listed, max_bytes=LIMIT), Refused)
+    assert repair_text('{"k": ("x",)}', listed, max_bytes=LIMIT) == Repaired(
         {"k": ["x"]}, ("trailing comma", "python literals")
     )
 
 
-def test_rivals_stay_as_they_are_where_other_keys_are_allowed() -> None:
-    """Which of the two was meant is for the tool to say."""
+def test_what_stays_and_what_is_refused_of_readable_arguments() -> None:
+    """Of two rivals where other keys are allowed the tool says which; ``input`` may be a name."""
     act = Tool("act", "", open_to({"max_results": INTEGER}), never)
-    args = {"maxResults": 1, "MAX_RESULTS": 2}
-
-    assert repair_args(args, act) == Repaired(args, ())
-
-
-def test_a_wrapper_that_is_an_argument_stays() -> None:
-    """A tool may have an argument called ``input``."""
-    act = tool({"input": {"type": "object"}})
-
-    assert repair_args({"input": {"a": 1}}, act) == Repaired({"input": {"a": 1}}, ())
-
-
-def test_a_call_of_another_tool_inside_is_refused() -> None:
-    """The name says that these arguments were for something else."""
-    found = repair_args({"name": "other", "arguments": {"a": 1}}, ONE)
-
-    assert isinstance(found, Refused)
-    assert "other" in found.reason
-
-
-def test_deep_arguments_are_refused() -> None:
-    """What was read elsewhere may be nested as deep as Python can stand."""
+    own = tool({"input": {"type": "object"}})
+    broken = Tool("act", "", {"type": "object", "properties": {"a": {"$ref": "#/x"}}}, never)
     deep: dict[str, Any] = {}
-    for _ in range(900):
+    for _ in range(900):  # what was read elsewhere may be as deep as Python can stand
         deep = {"a": deep}
 
+    for args, given_tool in (
+        ({"maxResults": 1, "MAX_RESULTS": 2}, act),
+        ({"input": {"a": 1}}, own),
+    ):
+        assert repair_args(args, given_tool) == Repaired(args, ())
+    another = repair_args({"name": "other", "arguments": {"a": 1}}, ONE)
+    assert isinstance(another, Refused)
+    assert "other" in another.reason
     assert isinstance(repair_args(deep, tool({"a": {"type": "object"}})), Refused)
-
-
-def test_a_schema_that_can_not_be_read_repairs_nothing() -> None:
-    """Nothing could be checked against it."""
-    broken = Tool("act", "", {"type": "object", "properties": {"a": {"$ref": "#/x"}}}, never)
-
-    found = repair_args({"a": 1}, broken)
-
-    assert isinstance(found, Refused)
+    assert isinstance(repair_args({"a": 1}, broken), Refused)
 
 
 PIECES = ["[", "{", '"', "'", "\\", '{"a":', "{}", '{"a":1}', "/*", "//", "#", ",", "`", "“", "0"]
@@ -303,14 +281,6 @@ def test_a_large_and_hopeless_text_takes_no_time() -> None:
             repair_text(each, ONE, max_bytes=LIMIT)
 
         assert time.process_time() - started < 10
-
-
-def test_tools_of_the_corpus_have_the_schemas_that_pydantic_writes() -> None:
-    """References and optional values are in them, so that both are tried."""
-    text = str(TOOLS["query_orders"].parameters) + str(TOOLS["create_event"].parameters)
-
-    assert "$ref" in text
-    assert "anyOf" in text
 
 
 # --- Any call of any schema, its structure damaged at random: refused, or what was meant.

@@ -148,29 +148,10 @@ def unquoted_keys(_: str, args: Args, __: Random) -> Iterable[str]:
     )
 
 
-DAMAGE: dict[str, Damage] = {
-    name.replace("_", " "): damage
-    for name, damage in [
-        (each.__name__, each)
-        for each in (
-            single_quotes,
-            python_literals,
-            comments,
-            code_fences,
-            trailing_commas,
-            doubled_encoding,
-            raw_newlines,
-            missing_brackets,
-            extra_brackets,
-            prose,
-            duplicates,
-            unescaped_quotes,
-            lone_backslashes,
-            cut_off,
-            wrappers,
-            missing_commas,
-            unquoted_keys,
-        )
-    ]
-}
+_ALL = (
+    *(single_quotes, python_literals, comments, code_fences, trailing_commas, doubled_encoding),
+    *(raw_newlines, missing_brackets, extra_brackets, prose, duplicates, unescaped_quotes),
+    *(lone_backslashes, cut_off, wrappers, missing_commas, unquoted_keys),
+)
+DAMAGE: dict[str, Damage] = {each.__name__.replace("_", " "): each for each in _ALL}
 """By its class's name: from what was meant to texts that a model may write instead."""
