@@ -41,11 +41,6 @@ def named(name: str, **changes: Any) -> ToolTask:
     return a_call(**({"name": name, "requested_name": name} | changes))
 
 
-def test_an_answer_without_calls_has_none() -> None:
-    """It is never a loop."""
-    assert signature_of(NOTHING, []) == ""
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -93,12 +88,8 @@ def test_a_signature_names_its_tools() -> None:
 
     assert tools_in(signature_of(NOTHING, calls)) == ("b", "a", "?x??")
     assert tools_in(signature_of(NOTHING, [named("")])) == ("unnamed",)
-    assert tools_in("") == ()
-
-
-def test_an_endless_name_makes_no_endless_signature() -> None:
-    """It stands in every step of a task, and a model may write anything."""
     assert tools_in(signature_of(NOTHING, [named("x" * 10_000)])) == ("x" * 60,)
+    assert (tools_in(""), signature_of(NOTHING, [])) == ((), "")
 
 
 # --- What the calls of the last answer came to.
@@ -131,21 +122,26 @@ def test_nothing_is_seen_before_a_call() -> None:
     assert seen(asked_observed(1, "t/0:answer:0"), other) == nothing
 
 
-def test_results_are_taken_in_the_order_of_the_calls() -> None:
-    """They stand in the history as they came."""
-    one, other = result("a", 0), result("b", 1)
-
-    assert seen(asked_observed(2), one, other) == seen(asked_observed(2), other, one)
-    assert seen(asked_observed(2), one, other) != seen(
-        asked_observed(2), result("b", 0), result("a", 1)
-    )
+A, B = result("a", 0), result("b", 1)
+ONE, TWO = asked_observed(1), asked_observed(2)
 
 
-def test_what_comes_between_does_not_count() -> None:
-    """Advice of a recovery, and model calls that failed, leave what was seen as it is."""
-    assert seen(asked_observed(1), result("x"), HumanMessage("Go on.")) == seen(
-        asked_observed(1), result("x")
-    )
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ([TWO, A, B], [TWO, B, A], True),
+        ([TWO, A, B], [TWO, result("b", 0), result("a", 1)], False),
+        ([ONE, A, HumanMessage("Go on.")], [ONE, A], True),
+        ([ONE, result("37 %")], [ONE, result("38 %")], False),
+        ([ONE, result("line 3", ok=False)], [ONE, result("line 4", ok=False)], True),
+    ],
+    ids=["order of results", "of calls", "advice", "a counter", "an error's line"],
+)
+def test_what_was_seen_is_what_the_calls_came_to(
+    one: list[AnyMessage], other: list[AnyMessage], *, alike: bool
+) -> None:
+    """In the order of the calls; numbers count in results, which tell progress, not in errors."""
+    assert (seen(*one).saw == seen(*other).saw) is alike
 
 
 def test_errors_alone_are_marked_and_told_in_short() -> None:
@@ -161,7 +157,8 @@ def test_errors_alone_are_marked_and_told_in_short() -> None:
     assert len(failed.saw) == len("!") + 16 + len("/") + 16
     assert not mixed.saw.startswith("!")
     assert mixed.blockers == ("Error: no",)
-    assert 1 <= len(failed.blockers) <= 3
+    short = [result(f"Error {n}", n, ok=False) for n in range(5)]
+    assert seen(asked_observed(5), *short).blockers == ("Error 0", "Error 1", "Error 2")
     assert max(map(len, failed.blockers)) == 200
 
 
@@ -172,15 +169,6 @@ def test_an_error_and_a_success_in_the_same_words_differ() -> None:
     ).saw.strip("!")
 
 
-def test_numbers_count_in_results_and_not_in_errors() -> None:
-    """A counter is progress; the line of an error is not."""
-    assert seen(asked_observed(1), result("37 %")) != seen(asked_observed(1), result("38 %"))
-    assert (
-        seen(asked_observed(1), result("line 3", ok=False)).saw
-        == seen(asked_observed(1), result("line 4", ok=False)).saw
-    )
-
-
 def test_what_a_person_denied_is_no_failure_of_the_same_kind() -> None:
     """Three calls denied in the same words are three answers, not one error three times."""
     denied = a_call("c0", "rejected", message_id=ID)
@@ -189,13 +177,6 @@ def test_what_a_person_denied_is_no_failure_of_the_same_kind() -> None:
 
     assert not found.saw.startswith("!")
     assert found.blockers == ("A person denied this call",)
-
-
-def test_three_errors_at_most_are_kept() -> None:
-    """They stand in every step of a task."""
-    errors = [result(f"Error {n}", n, ok=False) for n in range(5)]
-
-    assert seen(asked_observed(5), *errors).blockers == ("Error 0", "Error 1", "Error 2")
 
 
 def test_results_of_calls_that_could_not_be_read_are_seen() -> None:
@@ -215,25 +196,24 @@ def think(signature: str = "", saw: str = "", **changes: Any) -> Step:
     return replace(taken("think")[0], signature=signature, saw=saw, **changes)
 
 
-def test_a_round_is_closed_by_the_step_after_it() -> None:
-    """What is asked for now has not come to anything yet."""
-    steps = [think("a"), think("b", "1")]
-
-    assert rounds(steps, think("c", "2")) == [Round("a", "1"), Round("b", "2")]
-
-
-def test_other_kinds_of_steps_are_no_rounds() -> None:
-    """A repair or a verification lies between the calls and what they came to."""
-    steps = [think("a"), *taken("repair", "verify", "recover")]
-
-    assert rounds(steps, think("b", "1")) == [Round("a", "1")]
-
-
-def test_what_failed_or_was_refused_is_no_round() -> None:
-    """A model call that failed asks for nothing, and refused calls come to nothing."""
-    steps = [think("a"), think("", "1", ok=False), think("a", "1", ok=False)]
-
-    assert rounds(steps, think("b", "!refused")) == [Round("a", "1")]
+@pytest.mark.parametrize(
+    ("steps", "asked", "found"),
+    [
+        ([think("a"), think("b", "1")], think("c", "2"), [Round("a", "1"), Round("b", "2")]),
+        ([think("a"), *taken("repair", "verify", "recover")], think("b", "1"), [Round("a", "1")]),
+        (
+            [think("a"), think("", "1", ok=False), think("a", "1", ok=False)],
+            think("b", "!refused"),
+            [Round("a", "1")],
+        ),
+    ],
+    ids=["closed by the next", "other kinds", "failed and refused"],
+)
+def test_a_round_is_closed_by_the_step_after_it(
+    steps: list[Step], asked: Step, found: list[Round]
+) -> None:
+    """Other kinds of steps are none, nor what failed or was refused: that comes to nothing."""
+    assert rounds(steps, asked) == found
 
 
 @pytest.mark.parametrize(
@@ -436,11 +416,13 @@ def test_what_is_no_cycle_is_not_found(done: str, asked: str) -> None:
     assert loop(done, asked) is None
 
 
-def test_an_answer_without_calls_is_part_of_no_cycle() -> None:
-    """What comes after it is a verification, and the work goes on."""
+def test_an_answer_without_calls_and_a_reflection_end_a_cycle() -> None:
+    """RE-02: what comes after them is checked, or the second attempt."""
     steps = [think("A#"), think("", "1"), think("A#"), think("", "1")]
+    looping, saw = record("A1", "A1")
 
     assert repeating(steps, think("A#"), threshold=2) is None
+    assert repeating([*looping, *taken("reflect")], think("A#", saw), threshold=2) is None
 
 
 def test_modes_that_keep_working_are_more_patient() -> None:
@@ -461,13 +443,6 @@ def test_after_a_refusal_any_call_of_the_cycle_goes_on_with_it() -> None:
     assert repeating(stopped, think("B#", "!no"), threshold=2) is not None
     assert repeating(stopped, think("C#", "!no"), threshold=2) is None
     assert repeating(other, think("A#", "3"), threshold=2) is None
-
-
-def test_a_reflection_resets_the_detector() -> None:
-    """RE-02: the second attempt may do once more what the first did."""
-    steps, saw = record("A1", "A1")
-
-    assert repeating([*steps, *taken("reflect")], think("A#", saw), threshold=2) is None
 
 
 def test_a_loop_is_told_in_words() -> None:
