@@ -171,14 +171,6 @@ def test_a_task_that_failed_can_be_told_from_another_and_travels() -> None:
     assert again.failure == failed.failure
 
 
-def test_a_models_failure_keeps_code_and_cause() -> None:
-    """The provider's own class is told under ``original_error``."""
-    failure = failure_of(ModelFailed("slow", code="timeout", cause="APITimeoutError"), "plan")
-
-    assert (failure.code, failure.node, failure.message) == ("timeout", "plan", "slow")
-    assert failure.original_error == "APITimeoutError"
-
-
 class Speechless(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no words")
