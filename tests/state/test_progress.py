@@ -257,6 +257,20 @@ def test_the_reasoning_says_what_it_was_made_of() -> None:
     )
 
 
+def test_three_steps_without_news_are_stuck_and_told_with_their_errors() -> None:
+    """RE-01: the last of them is read from the history."""
+    message = AIMessage("", id="t/1:answer:2", tool_calls=[{"name": "a", "args": {}, "id": "c"}])
+    error = ToolMessage("it is gone", tool_call_id="c", id="t/1:answer:2:c", status="error")
+    saw = progress_of(a_state(messages=[message, error]))
+    steps = [think(f"a#{n}", "!x" if n else "") for n in range(3)]
+    steps.append(think("a#3", "!x", ok=False))
+
+    stuck = progress_of(a_state(messages=[message, error], steps=steps))
+
+    assert (saw.is_stuck, saw.blockers) == (False, ("it is gone",))
+    assert (stuck.is_stuck, stuck.blockers) == (True, ("it is gone",))
+
+
 def test_a_loop_is_its_own_blocker() -> None:
     """RE-03: and it is stuck by definition."""
     found = progress_of(a_state(failure=a_failure("loop_detected", message="a, 2 times")))

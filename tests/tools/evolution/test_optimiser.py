@@ -160,14 +160,6 @@ async def test_what_was_proposed_is_tested_though_its_pitfall_is_gone() -> None:
     assert [each.status for each in await optimised(store)] == ["testing"]
 
 
-async def test_one_is_enough_where_settings_say_so() -> None:
-    """EV-03: `min_examples`."""
-    store = InMemoryStore()
-    await fallen(store, tasks=1)
-
-    assert len(await optimised(store, Evolution(observe_only=False, min_examples=1))) == 1
-
-
 async def test_who_looks_on_has_it_proposed_and_tests_it_later() -> None:
     """EV-03: `observe_only`, and what was proposed is not lost."""
     store = InMemoryStore()
@@ -370,23 +362,6 @@ def test_two_who_decide_at_once_end_alike(seed: int) -> None:
     assert at_once == in_turn
 
 
-async def test_what_is_in_use_is_taken_back_where_it_has_become_worse() -> None:
-    """EV-03: the way back, by newer outcomes than those of its test."""
-    store = InMemoryStore()
-    await counted(a_win(), store=store)
-    for number in range(100, 145):
-        await count_outcomes(ended("promoted", number, ok=False), store)
-    before = await now(store)
-    for number in range(5):
-        task = ended("control", 200 + number)
-        await count_outcomes(task, store)
-    after = await now(store)
-
-    assert before.status == "promoted"
-    assert (after.status, after.review) == ("withdrawn", 2)
-    assert "worse: 0 of 45" in after.why
-
-
 async def test_a_review_that_ends_well_is_followed_by_another() -> None:
     """It stays under watch as long as it is in use."""
     used = a_variant(status="promoted", review=1)
@@ -399,20 +374,6 @@ async def test_a_review_that_ends_well_is_followed_by_another() -> None:
 
     assert (found.status, found.review) == ("promoted", 2)
     assert (await now(store)).status == "withdrawn"
-
-
-async def test_outcomes_of_comparisons_that_are_long_over_are_let_go() -> None:
-    """A variant in use is reviewed for years: only the last two comparisons are kept."""
-    store = InMemoryStore()
-    await counted([], a_variant(status="promoted", review=1), store)
-    for since in (0, 100, 200):
-        for n in range(since, since + 40):
-            await count_outcomes(ended("promoted", n), store)
-            await count_outcomes(ended("control", n), store)
-    items = await store.asearch(shelf("o", "outcomes"), limit=1000)
-
-    assert (await now(store)).review == 4
-    assert {item.namespace[-1] for item in items} == {"3"}
 
 
 @settings(max_examples=10)

@@ -150,12 +150,6 @@ def test_running_out_of_steps_is_told_with_what_stood_in_the_way() -> None:
     assert "ImportError" in found.signature
 
 
-@pytest.mark.parametrize("status", ["completed", "cancelled", "parked"])
-def test_what_did_not_fail_ended_with_nothing(status: Any) -> None:
-    """A task that was broken off says nothing of an end."""
-    assert of(a_state(failure=a_failure()), status).setbacks == ()
-
-
 def test_phases_fail_for_their_own_actor() -> None:
     """In a team it is the expert; what fell with another phase has no failure of its own."""
     broken = {"status": "failed", "outcome": "failed"}
@@ -265,16 +259,6 @@ def test_what_a_person_rejected_is_one(messages: Any, actor: str, text: str) -> 
 
     assert (found.kind, found.actor, found.text) == ("person", actor, text)
     assert found.advice in text
-
-
-def test_a_plan_that_could_not_be_carried_out_is_one() -> None:
-    """The planner's own."""
-    note = "This plan can not be carried out: phase 'b' depends on unknown phases: x. \
-Give a corrected plan."
-    found = only(of(a_state(messages=[HumanMessage(note, id="t/1:plan:1:refused")]), "completed"))
-
-    assert (found.actor, found.ended) == ("plan", False)
-    assert found.text.endswith("phase 'b' depends on unknown phases: x")
 
 
 def test_recoveries_are_told_with_whether_they_worked() -> None:

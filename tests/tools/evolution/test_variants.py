@@ -3,7 +3,6 @@
 import random
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import combinations
 from math import isclose
 from typing import Any
@@ -137,14 +136,6 @@ async def test_what_a_person_withdraws_is_gone_from_every_prompt() -> None:
     assert await given_variants(store) == ()
 
 
-async def test_they_are_listed_newest_first() -> None:
-    """As people look for what is new."""
-    old, new = a_variant("a", proposed_at=1.0), a_variant("b", proposed_at=2.0)
-    store = await kept(old, new)
-
-    assert await Variants(store, "o").all() == [new, old]
-
-
 # --- The exact test is exact: it says what counting every way of dealing out successes says.
 
 
@@ -239,16 +230,6 @@ def test_it_is_decided_at_fixed_sizes_only(
     assert (found.verdict if found else None) == verdict
 
 
-def test_what_comes_after_a_look_does_not_change_it() -> None:
-    """Who decides late decides as who was there at once."""
-    at_the_look = [*outcomes("variant", 20, 0), *outcomes("control", 5, 15)]
-    later = [
-        replace(o, task_id=f"{o.task_id} later", at=o.at + 99) for o in outcomes("variant", 1, 14)
-    ]
-
-    assert decision([*at_the_look, *later]) == decision(at_the_look)
-
-
 @pytest.mark.long
 def test_a_thousand_comparisons_of_equals_promote_five_in_a_hundred_at_most() -> None:
     """EV-03: four looks, and what does nothing is hardly ever taken for better."""
@@ -271,15 +252,6 @@ def test_what_makes_it_worse_is_never_promoted() -> None:
 
     assert found["better"] == 0
     assert found["worse"] >= 90
-
-
-def test_a_review_looks_at_what_ended_until_then() -> None:
-    """A look that is over stays as it was, whatever came later."""
-    control = outcomes("control", 9, 0, seconds=9)
-    good = outcomes("promoted", 45, 0)
-    bad = dealt("promoted", [False] * 810, 0.1)[450:]
-
-    assert setback_in_use([*good, *bad, *control]) is None
 
 
 @given(st.integers(0, 50), st.randoms(use_true_random=False))

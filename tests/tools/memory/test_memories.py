@@ -120,18 +120,6 @@ async def test_a_long_role_keeps_its_name() -> None:
     assert namespace_of("o", role)[-1] != role
 
 
-async def test_strangers_in_the_store_are_passed_over() -> None:
-    """What somebody else put there is neither listed nor found, and does no harm."""
-    store = InMemoryStore()
-    memories = await filled(store)
-    store.put(namespace_of("o"), "strange", {"note": "red lamp"})
-    store.put((*namespace_of("o"), "deeper"), "strange", {"text": "red lamp"})
-
-    assert [m.text for m in await memories.search("red lamp", 9)] == ["red lamp"]
-    assert len(await memories.all()) == 1
-    assert len(await replace(memories, role=None).all()) == 3
-
-
 # --- The model's own tools for remembering.
 
 TOOLS = {tool.name: tool for tool in MEMORY_TOOLS}
@@ -183,22 +171,6 @@ async def test_who_stored_it_is_kept_with_it() -> None:
         "task": "t/1",
         "expert": "tester",
     }
-
-
-async def test_a_memory_for_a_role_is_for_that_role_only() -> None:
-    """CO-04: an expert stores for everybody unless it says otherwise."""
-    store = InMemoryStore()
-    said = await run("memory_store", at_memory_tools(store), text="red lamp", role="tester")
-
-    assert said.startswith("Remembered for the expert 'tester' only as ")
-    assert "red lamp" in await run(
-        "memory_search", at_memory_tools(store, expert="tester"), query="lamp"
-    )
-    assert (
-        await run("memory_search", at_memory_tools(store, expert="other"), query="lamp")
-        == "nothing found"
-    )
-    assert await run("memory_search", at_memory_tools(store), query="lamp") == "nothing found"
 
 
 async def test_the_search_limit_is_the_settings() -> None:

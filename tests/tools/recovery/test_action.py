@@ -215,15 +215,6 @@ def case(failure: Failure = LOOP) -> RecoveryCase:
     return RecoveryCase(a_state(failure=failure, calls=(a_call(),)), failure, "t/1:recovery:0")
 
 
-@pytest.mark.parametrize("strategy", ["retry", "alternative-tool", "parameter-adjustment"])
-async def test_the_failure_is_closed_and_the_model_told(strategy: Strategy) -> None:
-    """Calls of before are over; the failure is remembered as the origin."""
-    update: Any = await carried_out(case(), RecoveryAction(strategy=strategy), a_context())
-
-    assert (update["failure"], update["origin"], update["calls"]) == (None, LOOP, ())
-    assert [m.id for m in update["messages"]] == ["t/1:recovery:0"]
-
-
 async def test_giving_up_changes_nothing() -> None:
     """The failure stays open: it goes on to emergency. EM-04: the first one stays the origin."""
     first = a_failure(message="first")

@@ -76,15 +76,6 @@ def test_an_unknown_template_is_refused(name: str, said: str, tmp_path: Path) ->
     assert str(refused.value).endswith(said)
 
 
-def test_a_broken_file_is_no_hindrance_to_others(tmp_path: Path) -> None:
-    """It is read when its template is asked for."""
-    team = own(tmp_path, web="broken: [")
-
-    assert template_named("coding", team).name == "coding"
-    with pytest.raises(TemplateRefused, match=r"web\.yaml"):
-        template_named("web", team)
-
-
 def test_a_profile_has_to_be_there(tmp_path: Path) -> None:
     """One's own or a built-in one; the error names the file and the key."""
     text = "experts: [{name: a, about: b, profile: read_onyl}, {name: c, about: d, profile: mine}]"

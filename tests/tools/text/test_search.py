@@ -297,21 +297,6 @@ async def test_a_store_that_ranks_by_meaning_is_fused_with_words() -> None:
     assert {item.namespace for item in found.items} == {NOTES}
 
 
-class Blind(ToyEmbeddings):
-    """To it all texts mean the same."""
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [[1.0] * self.size for _ in texts]
-
-
-async def test_where_meaning_tells_nothing_words_decide() -> None:
-    """The best by words goes before what is merely as near as all else."""
-    store = filled(InMemoryStore(index={"dims": ToyEmbeddings.SIZE, "embed": Blind()}))
-
-    assert keys(await search_store(store, NOTES, "E4711", way="meaning", limit=1)) != ["id"]
-    assert keys(await search_store(store, NOTES, "E4711", limit=1)) == ["id"]
-
-
 @pytest.mark.parametrize(
     ("value", "texts"),
     [({"a": "x", "b": [1, 2.5, True, None, {"c": ("y",)}]}, ["x", "1", "2.5", "y"]), ({}, [])],

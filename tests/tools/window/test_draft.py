@@ -11,7 +11,7 @@ from tests.tools.context_window.histories import working
 from daruma.state.channels import State
 from daruma.state.failure import Failure, ModelFailed, TooLong
 from daruma.state.steps import Asking, Compaction, ContextCost, Crowded, Step
-from daruma.state.usage import Failover, Usage
+from daruma.state.usage import Usage
 from daruma.tools.context import Context
 from daruma.tools.memory import MEMORY_TOOLS as TOOLS
 from daruma.tools.tokens import ESTIMATE
@@ -165,27 +165,6 @@ def test_the_tools_that_are_offered_are_part_of_a_request() -> None:
     assert own == plain + ESTIMATE.of_tools(TOOLS) > plain + 20
     assert isinstance(wrong, Crowded)
     assert wrong.tools == len(TOOLS)
-
-
-def test_a_request_weighs_what_is_sent() -> None:
-    """A call without a result is sent with one that says so."""
-    history = working(1)[:-1]
-
-    own, _ = check_size(replace(DRAFT, history=history), state(), within(60_000))
-
-    assert own > ESTIMATE.of_messages([*DRAFT.head, *history]) + 4
-
-
-def test_a_refusal_keeps_what_it_took_to_hear_it() -> None:
-    """For the record of what was asked."""
-    took = Failover(requested="m", attempts=())
-
-    found = after_provider_refusal(
-        DRAFT, state(), within(None), ModelFailed("x", too_long=TooLong(), failover=took)
-    )
-
-    assert found is not None
-    assert found.failover == took
 
 
 @pytest.mark.parametrize(

@@ -65,15 +65,6 @@ def test_pieces_are_few_and_fit(history: list[AnyMessage], room: int) -> None:
     assert len(made) == MOST_PIECES or len(held) == len(history)
 
 
-def test_of_far_too_much_both_ends_are_shown() -> None:
-    """The first request and the latest work."""
-    history = working(2000, size=50)
-
-    made = pieces(history, 200, ESTIMATE.of)
-
-    assert (made[0].messages[0], made[-1].messages[-1]) == (history[0], history[-1])
-
-
 # --- What can be said of a history without a model.
 
 
@@ -186,16 +177,6 @@ def test_what_is_larger_than_a_request_is_folded() -> None:
     assert "<earlier_summary>" in models.asked[1][1][1].text
 
 
-def test_a_model_that_failed_is_not_asked_again() -> None:
-    """Its waits are waited for once, however many pieces there are."""
-    models = Models(auxiliary="fails")
-
-    summed_up(models, job(window=2500))
-
-    assert models.order == ["auxiliary", *["main"] * (len(models.order) - 1)]
-    assert len(models.order) > 2
-
-
 def test_where_models_fail_half_way_rules_do_the_rest() -> None:
     """And what was summarised so far stays."""
 
@@ -210,13 +191,6 @@ def test_where_models_fail_half_way_rules_do_the_rest() -> None:
 
     assert (len(models.asked), summariser.by) == (2, "rules")
     assert "Summarised earlier:\n- They talked." in text
-
-
-def test_a_summary_that_is_too_long_is_shortened() -> None:
-    """To half as much again as it should have been, at most."""
-    text, _ = summed_up(Models(auxiliary="talks"), job(window=9000))
-
-    assert ESTIMATE.of(text) <= 450
 
 
 def test_the_conversation_is_data() -> None:

@@ -82,14 +82,6 @@ def test_a_summary_can_not_end_its_own_place() -> None:
     assert summary.text.count("</summary_of_earlier_messages>") == 1
 
 
-def test_outputs_are_pruned_through_a_place_and_no_further() -> None:
-    """The rest is as it was."""
-    shown = view(HISTORY, Compaction(pruned_through=THIRD))
-
-    assert shown[7:] == HISTORY[7:]
-    assert all("left out" in each.text for each in shown[:7] if isinstance(each, ToolMessage))
-
-
 @pytest.mark.long
 @given(viewed())
 def test_viewing_a_view_changes_nothing(case: tuple[list[AnyMessage], Compaction]) -> None:
@@ -231,14 +223,6 @@ def test_the_history_itself_stays() -> None:
     )
 
     assert before == HISTORY
-
-
-def test_a_message_of_the_user_is_kept_by_its_id() -> None:
-    """The request of the task, in the midst of what was summarised."""
-    history = [*HISTORY[:3], HumanMessage("And that?", id="second"), *HISTORY[3:]]
-    compaction = Compaction(summary="x", summarised_through=THIRD, kept=("first", "second"))
-
-    assert [each.id for each in view(history, compaction)][:3] == ["first", "second", SUMMARY_ID]
 
 
 # --- Less of a message is still the message: its kind, its id, its calls.
