@@ -538,7 +538,7 @@ SKIPPING = f"{HOOK}@pytest.mark.skip\ndef test_s(): pass\n"
 UNREADABLE = "import nothing\ndef test_a(): assert 0\n"
 LONE = "were not compared with the task's beginning: pytest finds none there"
 ALL_SKIPPED = "pytest -x -q: none, all tests were skipped"
-STORIES: list[tuple[Files, Files, str, str, str]] = [
+STORIES: list[tuple[Any, ...]] = [
     *((OLD, *rest) for rest in RED_BEFORE),
     *((files, {"calc.py": code}, *rest, "") for files, code, *rest in MENDED),
     *((OLD | {"test_old.py": text}, CHANGED, *rest, "") for text, *rest in QUOTED),
