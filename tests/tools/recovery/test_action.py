@@ -223,6 +223,8 @@ async def test_giving_up_changes_nothing() -> None:
     for given_, origin in ((case(), LOOP), (met, first)):
         update: Any = await carried_out(given_, RecoveryAction(strategy="give-up"), a_context())
         assert update == {"origin": origin, "action": None}
+        again: Any = await carried_out(given_, RecoveryAction(strategy="retry"), a_context())
+        assert again["origin"] == origin
 
 
 @pytest.mark.parametrize(
