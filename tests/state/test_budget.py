@@ -79,15 +79,6 @@ def test_spending_never_gives_back(steps: list[Step], limits: dict[str, int]) ->
         assert room(state) or not room(longer)
 
 
-def test_without_phases_the_total_is_plain() -> None:
-    """MO-04: in react all thinks of the task count; those of the thread's earlier tasks do not."""
-    task = a_task("react", limits={"think": 3})
-    earlier = taken("think", "think", "think", task="t/0")
-
-    assert budget.can_think(State(task=task, steps=[*earlier, *taken("think", "think")]))
-    assert not budget.can_think(State(task=task, steps=taken("think", "think", "think")))
-
-
 def test_every_phase_has_quotas_of_its_own() -> None:
     """BU-01: what p1 has spent is not missing in p2."""
     plan = a_plan(a_phase("p1"), a_phase("p2"), current="p2")
@@ -178,14 +169,6 @@ def test_a_failure_is_another_one_once_it_went_well_between(
     assert budget.recoveries(a_state(steps=steps), failure) == count
 
 
-def test_recoveries_are_those_of_the_phase() -> None:
-    """The phases before have dealt with failures of their own."""
-    steps = taken("recover", phase="a", signature=HERE.signature)
-    plan = a_plan(a_phase("a"), a_phase("b"), current="b")
-
-    assert budget.recoveries(a_state(steps=steps, plan=plan), HERE) == 0
-
-
 def test_recovery_leaves_one_reflection() -> None:
     """VE-04, RE-10: however many there may be without it; what gave up is not reflected on."""
     task = a_task(limits={"reflect": 3})
@@ -233,15 +216,6 @@ def test_a_step_belongs_to_its_task_and_phase() -> None:
 
     assert (step.kind, step.task_id, step.phase_id) == ("think", "t/1", "a")
     assert (step.at, step.seconds, step.ok, step.signature) == (5.0, 2.0, False, "s")
-
-
-def test_before_a_phase_there_is_none() -> None:
-    """Planning belongs to no phase."""
-    (step,) = record_step(a_state(), "plan", at=0.0)
-    (lost,) = record_step(State(), "plan", at=0.0)
-
-    assert step.phase_id is None
-    assert lost.task_id == ""
 
 
 # --- What the record of steps says of recoveries.
@@ -354,11 +328,3 @@ def test_what_a_task_ended_with_is_read_off_the_state() -> None:
         None: {first.signature, last.signature}
     }
     assert ended_with(a_state(plan=plan, failure=last)) == {None: set(), "a": {first.signature}}
-
-
-@pytest.mark.parametrize("carried", ["executed", "approved", "instructed", "answered"])
-def test_what_was_done_or_said_in_its_place_may_have_worked(carried: Any) -> None:
-    """A person's word counts as the action's."""
-    first = taken("consult", signature="s", recovery=a_recovery("retry", carried=carried))
-
-    assert [each.worked for each in outcomes(first + THINK)] == [True]

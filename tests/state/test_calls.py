@@ -15,6 +15,7 @@ def test_a_tuple_begins_a_new_turn() -> None:
     """Nothing of the turn before is left."""
     assert reduce_calls((a_call("a"),), (a_call("b"),)) == (a_call("b"),)
     assert reduce_calls((a_call("a"),), ()) == ()
+    assert reduce_calls((a_call("a"),), a_call("z")) == (a_call("a"),)  # a late result
 
 
 def test_a_single_call_updates_its_own() -> None:
@@ -26,11 +27,6 @@ def test_a_single_call_updates_its_own() -> None:
     assert reduce_calls(reduce_calls(turn, b), a) == (a, b)
 
 
-def test_a_call_of_no_open_turn_is_dropped() -> None:
-    """A late result does not bring its call back."""
-    assert reduce_calls((a_call("a"),), a_call("z")) == (a_call("a"),)
-
-
 def test_calls_are_picked_by_status_in_order() -> None:
     """The order is that of the model's answer."""
     calls = (a_call("a"), a_call("b", "awaiting"), a_call("c"))
@@ -38,33 +34,35 @@ def test_calls_are_picked_by_status_in_order() -> None:
     assert [call.id for call in with_status(calls, "ready")] == ["a", "c"]
 
 
-def test_results_of_equal_ids_in_two_answers_are_apart() -> None:
-    """Servers repeat ids of calls from one answer to the next."""
-    assert a_call("a", message_id="m1").result_id != a_call("a", message_id="m2").result_id
-
-
 # --- An approval shows exactly what will run, and its digest changes with any of that.
 
 CALL = a_call("c1", name="run_command", args={"command": "make", "timeout": 5})
 
 
+GROUNDS = Grounds(sandbox="landlock", environment={"PATH": "/bin"}, tree="a", definition="a")
+
+
 @pytest.mark.parametrize(
-    "other",
+    ("call", "place", "grounds"),
     [
-        replace(CALL, args={"command": "make all", "timeout": 5}),
-        replace(CALL, args={"command": "make", "timeout": 6}),
-        replace(CALL, args={"command": "make", "timeout": 5, "cwd": "sub"}),
-        replace(CALL, name="other"),
+        ({"args": {"command": "make all", "timeout": 5}}, "/w", {}),
+        ({"args": {"command": "make", "timeout": 6}}, "/w", {}),
+        ({"args": {"command": "make", "timeout": 5, "cwd": "sub"}}, "/w", {}),
+        ({"name": "other"}, "/w", {}),
+        ({"message_id": "m2"}, "/w", {}),  # models repeat ids: a yes is for one call
+        ({}, "/other", {}),
+        ({}, "/w", {"sandbox": "namespace"}),
+        ({}, "/w", {"environment": {"PATH": "/evil"}}),
+        ({}, "/w", {"tree": "b"}),
+        ({}, "/w", {"definition": "b"}),
     ],
 )
-def test_another_call_has_another_digest(other: Any) -> None:
-    """TL-13: what was shown is what runs."""
-    assert approval_of(other, "/w").digest != approval_of(CALL, "/w").digest
+def test_another_call_has_another_digest(call: Any, place: str, grounds: Any) -> None:
+    """TL-13, TL-13a, SE-06: what was shown is what runs, where, with what, and by whose word."""
+    other = approval_of(replace(CALL, **call), place, replace(GROUNDS, **grounds))
 
-
-def test_the_digest_covers_the_place() -> None:
-    """The same line in another workspace is another thing."""
-    assert approval_of(CALL, "/other").digest != approval_of(CALL, "/w").digest
+    assert other.digest != approval_of(CALL, "/w", GROUNDS).digest
+    assert other.sandbox == grounds.get("sandbox", "landlock")
 
 
 def test_the_digest_does_not_depend_on_the_order_of_arguments() -> None:
@@ -73,10 +71,6 @@ def test_the_digest_does_not_depend_on_the_order_of_arguments() -> None:
 
     assert approval_of(turned, "/w").digest == approval_of(CALL, "/w").digest
     assert len(approval_of(CALL, "/w").digest) == 64
-
-
-def test_odd_text_has_a_digest_too() -> None:
-    """Models write lone surrogates."""
     assert approval_of(replace(CALL, args={"command": "\ud800"}), None).digest
 
 
@@ -89,46 +83,12 @@ def test_a_command_shows_the_directory_it_runs_in() -> None:
 
 
 def test_only_commands_show_a_line() -> None:
-    """Another tool may well have an argument of that name; the folder is told for every call."""
+    """Another tool may have an argument of that name, and what a model wrote breaks no question."""
     approval = approval_of(replace(CALL, name="editor"), "/w")
+    odd = approval_of(replace(CALL, args={"command": ["rm", "-rf"]}), "/w")
 
     assert (approval.command, approval.cwd) == (None, "/w")
-
-
-def test_arguments_of_a_wrong_type_are_shown_as_they_are() -> None:
-    """What a model wrote must not break the question that a person is asked about it."""
-    approval = approval_of(replace(CALL, args={"command": ["rm", "-rf"]}), "/w")
-
-    assert approval.args == {"command": ["rm", "-rf"]}
-
-
-def test_another_level_has_another_digest() -> None:
-    """What a person allows in a sandbox is not allowed without one."""
-    confined = approval_of(CALL, "/w", Grounds(sandbox="namespace"))
-
-    assert confined.sandbox == "namespace"
-    assert confined.digest != approval_of(CALL, "/w").digest
-
-
-def test_another_environment_has_another_digest() -> None:
-    """The same line finds another program behind another path."""
-    other = approval_of(CALL, "/w", Grounds(environment={"PATH": "/evil"}))
-
-    assert other.digest != approval_of(CALL, "/w", Grounds(environment={"PATH": "/bin"})).digest
-
-
-def test_another_content_of_the_workspace_has_another_digest() -> None:
-    """TL-13a: a script behind the line may have changed."""
-    other, one = (approval_of(CALL, "/w", Grounds(tree=tree)) for tree in ("b", "a"))
-
-    assert other.digest != one.digest
-
-
-def test_another_definition_of_a_tool_has_another_digest() -> None:
-    """SE-06: what an MCP server says of its tool is part of what was shown."""
-    other, one = (approval_of(CALL, "/w", Grounds(definition=of)) for of in ("b", "a"))
-
-    assert other.digest != one.digest
+    assert odd.args == {"command": ["rm", "-rf"]}
 
 
 def test_what_has_changed_is_told_with_the_question() -> None:
@@ -137,13 +97,6 @@ def test_what_has_changed_is_told_with_the_question() -> None:
 
     assert asked.warnings[0] == "a.txt (new)"
     assert asked.digest == approval_of(CALL, "/w").digest
-
-
-def test_the_same_call_in_a_later_answer_has_another_digest() -> None:
-    """Models repeat ids: a yes is for one call."""
-    later = replace(CALL, message_id="m2")
-
-    assert approval_of(later, "/w").digest != approval_of(CALL, "/w").digest
 
 
 def test_hidden_characters_are_shown_and_warned_of() -> None:

@@ -277,19 +277,3 @@ def test_what_is_unknown_is_never_lost(snapshot: dict[str, Any], key: str, value
     assert [each for name, each in found.kept_aside.items() if name.rstrip("+") == key] == [
         *alone.kept_aside.values()
     ]
-
-
-def test_the_reading_is_deterministic_about_what_is_said_twice() -> None:
-    """The more exact one counts, the other is kept."""
-    found = continuity_of({"action": "pay", "clarification": {"target_action": "order"}})
-
-    assert found.clarification is not None
-    assert found.clarification.target_action == "order"
-    assert found.kept_aside == {"action": "pay"}
-
-
-def test_two_things_of_one_path_are_both_kept() -> None:
-    """One in a group, one whose key only looks so."""
-    found = continuity_of({"action": "pay", "flow": {"x": 1}, "flow.x": 2})
-
-    assert found.kept_aside == {"flow.x": 1, "flow.x+": 2}

@@ -7,7 +7,7 @@ from tests.parts import a_failure, settings
 
 from daruma.state.emergency import EN, ZH, EmergencyError, Words, emergency_of
 from daruma.state.failure import Code, Failure
-from daruma.state.settings import FallbackChain, SettingsError
+from daruma.state.settings import FallbackChain
 
 ERROR = EmergencyError(
     error_code="timeout",
@@ -82,15 +82,6 @@ def test_every_language_has_something_to_say_of_every_code(words: Words) -> None
     assert set(words.headlines) in (set(), set(get_args(Code)))
 
 
-@pytest.mark.parametrize("code", get_args(Code))
-def test_chinese_advice_is_chinese(code: Code) -> None:
-    """EM-03: a headline before the technical message, which stays as it is."""
-    error = emergency_of(Failure(code=code, node="main", message="m"), chain(language="zh"))
-
-    assert all(any("\u4e00" <= char <= "\u9fff" for char in text) for text in error.suggestions)
-    assert error.message == f"{ZH.headlines[code]}：m"
-
-
 def test_a_rule_of_the_settings_counts_before_the_advice_that_is_built_in() -> None:
     """EM-03: each part of it for itself, for its code alone."""
     rules = {
@@ -121,21 +112,6 @@ def test_what_will_be_refused_again_is_not_retryable(language: str) -> None:
     assert "OPENAI_API_KEY" in error.suggestions[0]
 
 
-def test_a_rule_for_a_code_that_there_is_not_is_refused() -> None:
-    """One line that names the nearest."""
-    with pytest.raises(SettingsError, match=r"did you mean 'llm_failure'\?") as refused:
-        chain(rules={"llm_failur": {"retryable": False}})
-
-    assert "\n" not in str(refused.value)
-
-
 def test_with_emergency_off_there_is_the_message_alone() -> None:
     """EM-05: for ``error_message``, without advice."""
     assert emergency_of(a_failure(), chain(enabled=False)).to_error_message() == "broken"
-
-
-def test_a_phases_budget_is_named_beside_the_tasks() -> None:
-    """EM-01: both bound, and either is raised by its own setting."""
-    error = emergency_of(Failure(code="budget_exceeded", node="main", message="m"))
-
-    assert "budgets.per_phase.tokens" in error.suggestions[0]

@@ -95,6 +95,8 @@ def test_a_reply_that_fits_is_read(question: Any, reply: Any, kind: type) -> Non
         (QUESTION, {"answer": "   "}, "answer"),
         (QUESTION, None, "a reply to a question has the form"),
         (APPROVALS, {"decisions": []}, "has the form"),
+        (APPROVALS, {}, "edit"),
+        (APPROVALS, {"decisions": [decided(decision="deny"), decided()]}, "once"),
         (APPROVALS, {"decisions": [decided("c9")]}, "no approval 'c9' is open; open: c1, c2"),
         (APPROVALS, {"decisions": [decided(digest="x")]}, "the digest given for 'c1' is not that"),
         (APPROVALS, {"decisions": [decided(digest=SECOND.digest)]}, "the digest given for 'c1'"),
@@ -108,20 +110,6 @@ def test_a_reply_that_does_not_fit_is_refused(question: Any, reply: Any, said: s
 
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_one_approval_can_not_be_decided_twice_at_once() -> None:
-    """One reply per question: which of two contradicting decisions counts must not be guessed."""
-    reply = {"decisions": [decided("c1", decision="deny"), decided("c1")]}
-
-    with pytest.raises(ReplyRefused):
-        read_reply(APPROVALS, reply)
-
-
-def test_the_form_names_every_decision_there_is() -> None:
-    """TL-14: who is told the form of a reply hears of ``edit`` too."""
-    with pytest.raises(ReplyRefused, match="edit"):
-        read_reply(APPROVALS, {})
 
 
 def test_a_request_shows_all_that_would_run() -> None:

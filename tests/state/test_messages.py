@@ -20,7 +20,6 @@ from daruma.state.messages import (
     Growing,
     Messages,
     extend_known,
-    growing,
     holds_any,
     plain,
     reduce_messages,
@@ -37,13 +36,6 @@ def human(id_: str | None, text: str = "hi") -> HumanMessage:
 
 def shown(messages: list[AnyMessage]) -> list[tuple[str | None, str]]:
     return [(message.id, message.text) for message in messages]
-
-
-def test_new_messages_are_appended_in_order() -> None:
-    """Also across several writes of one superstep, and without ids."""
-    reduced = reduce_messages([human("a")], [[human("b"), human(None, "x")], [human(None, "x")]])
-
-    assert shown(reduced) == [("a", "hi"), ("b", "hi"), (None, "x"), (None, "x")]
 
 
 def test_what_is_written_in_other_forms_becomes_messages() -> None:
@@ -64,15 +56,6 @@ def test_a_known_id_takes_the_old_place() -> None:
 
     assert shown(reduced) == [("a", "new"), ("b", "hi")]
     assert isinstance(reduced[0], AIMessage)
-
-
-def test_an_id_is_known_however_long_ago_it_was_written() -> None:
-    """A list that grew write by write knows all of its ids."""
-    reduced: list[AnyMessage] = []
-    for write in ("a", "b", "c"):
-        reduced = reduce_messages(reduced, [[human(write)]])
-
-    assert shown(reduce_messages(reduced, [[human("a", "new")]]))[0] == ("a", "new")
 
 
 def test_a_removed_message_is_gone() -> None:
@@ -266,15 +249,6 @@ def test_what_is_known_goes_nowhere_else() -> None:
     known.known(_looked_at, NEVER)
 
     assert deepcopy(known).with_more([3]).known(_looked_at, NEVER) == (3,)
-
-
-def test_a_list_that_knows_of_itself_is_taken_as_it_is() -> None:
-    """Any other is made one."""
-    known = Growing([1])
-
-    assert growing(known) is known
-    assert growing([1, 2]) == [1, 2]
-    assert isinstance(growing([1, 2]), Growing)
 
 
 def test_what_a_run_gives_back_holds_common_lists() -> None:

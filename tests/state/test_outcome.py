@@ -13,6 +13,8 @@ from daruma.state.verification import Verification
 
 ANSWERED: dict[str, Any] = {"messages": [AIMessage("Done.")]}
 SILENT: dict[str, Any] = {"messages": [HumanMessage("Do it")]}
+AT_P2 = a_plan(a_phase("p1"), a_phase("p2"), current="p2")
+SHORT = a_task("plan_exec", limits={"turn": 2})
 NOTHING_TO_RUN = Verification(note="nothing to verify")
 
 
@@ -37,37 +39,19 @@ NOTHING_TO_RUN = Verification(note="nothing to verify")
             "max_steps_exceeded",
         ),
         (ANSWERED | {"verification": RED, "failure": a_failure()}, "failed"),
+        (
+            ANSWERED | {"verification": RED, "steps": taken("reflect", phase="p1"), "plan": AT_P2},
+            "failed",  # reflections of another phase do not count
+        ),
+        (
+            SILENT | {"verification": GREEN, "task": SHORT, "steps": taken("think", "think")},
+            "max_steps_exceeded",  # TL-16: at ``max_steps_per_turn``, green checks or not
+        ),
     ],
 )
 def test_the_status_of_work(values: dict[str, Any], status: Status) -> None:
     """MO-08 and VE-05: which of the statuses a piece of work ends with."""
-    assert work_status(State(task=a_task(), **values)) == status
-
-
-def test_reflections_of_another_phase_do_not_count() -> None:
-    """A phase has given up after its own reflections only."""
-    plan = a_plan(a_phase("p1"), a_phase("p2"), current="p2")
-    steps = taken("reflect", phase="p1")
-
-    assert (
-        work_status(State(task=a_task(), plan=plan, verification=RED, steps=steps, **ANSWERED))
-        == "failed"
-    )
-
-
-@pytest.mark.parametrize(
-    ("steps", "turn"), [(["think"] * 2, 2), (["think", "verify", "think", "verify"], 2)]
-)
-def test_work_cut_off_by_the_turn_is_not_completed(steps: list[Any], turn: int) -> None:
-    """TL-16: at ``max_steps_per_turn`` the reason is ``max_steps_exceeded``, green checks or not.
-
-    Else a phase for which the model was never asked counts as done when the checks were green
-    before.
-    """
-    task = a_task("plan_exec", limits={"turn": turn})
-    state = State(task=task, steps=taken(*steps), verification=GREEN, **SILENT)
-
-    assert work_status(state) == "max_steps_exceeded"
+    assert work_status(State(**{"task": a_task()} | values)) == status
 
 
 def test_the_first_failure_is_the_one_that_is_told() -> None:
@@ -111,10 +95,6 @@ def test_used_up_steps_become_a_failure() -> None:
 def test_an_answer_is_a_last_message_without_calls(last: Any, text: str) -> None:
     """TL-01: anything else is no candidate for the final answer."""
     assert answer(State(messages=[HumanMessage("Do it"), last])) == text
-
-
-def test_without_messages_there_is_no_answer() -> None:
-    """An empty history is no error."""
     assert answer(State()) == ""
 
 

@@ -46,23 +46,6 @@ def test_a_plan_that_can_not_be_run_is_refused(phases: tuple[Phase, ...], said: 
     assert sorted(str(refused.value)) == sorted(said)
 
 
-def test_a_change_is_checked_like_a_new_plan() -> None:
-    """Records are validated whenever they are built, so a replacement can not break the rules."""
-    plan = a_plan(a_phase("a"))
-
-    with pytest.raises(PlanRefused, match="unknown phases: z"):
-        replace(plan, phases=(a_phase("a", "z"),))
-
-
-def test_a_phase_is_found_by_its_id() -> None:
-    """What is not there is None, and so is the phase of no id."""
-    plan = a_plan(a_phase("a"), a_phase("b"))
-
-    assert plan.phase("b") is plan.phases[1]
-    assert plan.phase("c") is None
-    assert plan.phase(None) is None
-
-
 def test_commands_that_are_not_set_are_absent() -> None:
     """PL-01: both commands are null by default, and then not in ``to_dict()``."""
     assert a_phase("a", title="A").to_dict() == {
@@ -342,12 +325,6 @@ def test_a_failed_phase_fails_its_dependents_only() -> None:
     assert (plan.phases[3].outcome, plan.phases[3].failure) == ("failed", None)
 
 
-def test_dependents_are_found_through_others() -> None:
-    """In the plan's order, without the phase itself."""
-    assert [p.id for p in phases.dependents(DIAMOND, "top")] == ["left", "right", "low"]
-    assert phases.dependents(DIAMOND, "low") == ()
-
-
 def test_the_first_failure_is_the_one_that_came_first() -> None:
     """EM-04: in time, not in the plan's order; a phase that only fell with another has none."""
     plan = a_plan(a_phase("late", "early"), a_phase("bad"), a_phase("early"))
@@ -359,11 +336,6 @@ def test_the_first_failure_is_the_one_that_came_first() -> None:
 
     assert first is not None
     assert first.failure == a_failure(message="first")
-
-
-def test_a_plan_without_failures_has_no_first_one() -> None:
-    """Neither has one whose phases only fell with another."""
-    assert phases.first_failed(DIAMOND) is None
 
 
 @st.composite

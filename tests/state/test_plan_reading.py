@@ -39,13 +39,6 @@ def test_a_plan_is_found_in_an_answer(text: str) -> None:
     assert (phase.id, phase.title, phase.instructions) == ("a", "A", "do")
 
 
-def test_braces_in_the_words_before_do_not_hide_a_plan() -> None:
-    """A set or a template in a model's musings is no part of its plan."""
-    plan = read(f"The set {{a, b}} needs one step.\n{BARE}")
-
-    assert plan.phases[0].instructions == "do"
-
-
 QUOTED = '{"phases": [{"id": "p1", "title": "...", "instructions": "...", "depends_on": []}]}'
 
 
@@ -93,17 +86,6 @@ def test_a_plan_that_can_not_be_carried_out_is_one_nevertheless(phases: list[Any
         build({"phases": phases})
 
     assert not isinstance(refused.value, NoPlan)
-
-
-def test_what_is_missing_gets_a_default() -> None:
-    """Ids by number, the title from the instructions' first line; a string is a title."""
-    plan = build({"goal": "G", "phases": ["Look", {"instructions": "fix\nall", "expert": None}]})
-
-    assert [(p.id, p.title, p.instructions) for p in plan.phases] == [
-        ("p1", "Look", ""),
-        ("p2", "fix", "fix\nall"),
-    ]
-    assert plan.goal == "G"
 
 
 def test_a_title_is_one_short_line() -> None:

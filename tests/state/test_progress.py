@@ -18,14 +18,11 @@ from daruma.state.progress import (
     Progress,
     Round,
     attempt,
-    has_refused_calls,
     observe_results,
     progress_of,
     repeating,
     rounds,
     signature_of,
-    since_recovery,
-    threshold_of,
     tools_in,
 )
 from daruma.state.recovery import Carried, Recovered, Strategy
@@ -39,26 +36,6 @@ NOTHING = AIMessage("")
 
 def named(name: str, **changes: Any) -> ToolTask:
     return a_call(**({"name": name, "requested_name": name} | changes))
-
-
-def test_an_answer_without_calls_has_none() -> None:
-    """It is never a loop."""
-    assert signature_of(NOTHING, []) == ""
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ([named("search", args={"q": "a b"})], [named("search", args={"q": "A  b"})]),
-        ([named("search", id="c7", message_id="m9")], [named("search")]),
-        ([named("search", requested_name="Search")], [named("search")]),
-        ([named("search", status="failed", reason="why")], [named("search", status="awaiting")]),
-        ([named("search", args={"a": 1, "b": 2})], [named("search", args={"b": 2, "a": 1})]),
-    ],
-)
-def test_the_same_calls_have_the_same_signature(one: list[ToolTask], other: list[ToolTask]) -> None:
-    """Whatever ids they have, and whatever becomes of them."""
-    assert signature_of(NOTHING, one) == signature_of(NOTHING, other)
 
 
 @pytest.mark.parametrize(
@@ -75,30 +52,14 @@ def test_other_calls_have_another(one: list[ToolTask], other: list[ToolTask]) ->
     assert signature_of(NOTHING, one) != signature_of(NOTHING, other)
 
 
-def test_calls_that_could_not_be_read_differ_by_their_text() -> None:
-    """Their arguments are empty; a second try with another text is something else."""
-    tasks = [named("a", id="c1", problem="invalid_json")]
-    one, other, again = (
-        AIMessage("", invalid_tool_calls=[{"name": "a", "args": raw, "id": "c1", "error": None}])
-        for raw in ("{oops", '{"x": 1', "{oops")
-    )
-
-    assert signature_of(one, tasks) != signature_of(other, tasks)
-    assert signature_of(one, tasks) == signature_of(again, tasks)
-
-
 def test_a_signature_names_its_tools() -> None:
     """Each once, the first three, with nothing in them that hides or can not be stored."""
     calls = [named(name) for name in ("b", "a", "b", "\u202ex\ud800é", "d", "")]
 
     assert tools_in(signature_of(NOTHING, calls)) == ("b", "a", "?x??")
     assert tools_in(signature_of(NOTHING, [named("")])) == ("unnamed",)
-    assert tools_in("") == ()
-
-
-def test_an_endless_name_makes_no_endless_signature() -> None:
-    """It stands in every step of a task, and a model may write anything."""
     assert tools_in(signature_of(NOTHING, [named("x" * 10_000)])) == ("x" * 60,)
+    assert (tools_in(""), signature_of(NOTHING, [])) == ((), "")
 
 
 # --- What the calls of the last answer came to.
@@ -131,21 +92,26 @@ def test_nothing_is_seen_before_a_call() -> None:
     assert seen(asked_observed(1, "t/0:answer:0"), other) == nothing
 
 
-def test_results_are_taken_in_the_order_of_the_calls() -> None:
-    """They stand in the history as they came."""
-    one, other = result("a", 0), result("b", 1)
-
-    assert seen(asked_observed(2), one, other) == seen(asked_observed(2), other, one)
-    assert seen(asked_observed(2), one, other) != seen(
-        asked_observed(2), result("b", 0), result("a", 1)
-    )
+A, B = result("a", 0), result("b", 1)
+ONE, TWO = asked_observed(1), asked_observed(2)
 
 
-def test_what_comes_between_does_not_count() -> None:
-    """Advice of a recovery, and model calls that failed, leave what was seen as it is."""
-    assert seen(asked_observed(1), result("x"), HumanMessage("Go on.")) == seen(
-        asked_observed(1), result("x")
-    )
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ([TWO, A, B], [TWO, B, A], True),
+        ([TWO, A, B], [TWO, result("b", 0), result("a", 1)], False),
+        ([ONE, A, HumanMessage("Go on.")], [ONE, A], True),
+        ([ONE, result("37 %")], [ONE, result("38 %")], False),
+        ([ONE, result("line 3", ok=False)], [ONE, result("line 4", ok=False)], True),
+    ],
+    ids=["order of results", "of calls", "advice", "a counter", "an error's line"],
+)
+def test_what_was_seen_is_what_the_calls_came_to(
+    one: list[AnyMessage], other: list[AnyMessage], *, alike: bool
+) -> None:
+    """In the order of the calls; numbers count in results, which tell progress, not in errors."""
+    assert (seen(*one).saw == seen(*other).saw) is alike
 
 
 def test_errors_alone_are_marked_and_told_in_short() -> None:
@@ -161,24 +127,9 @@ def test_errors_alone_are_marked_and_told_in_short() -> None:
     assert len(failed.saw) == len("!") + 16 + len("/") + 16
     assert not mixed.saw.startswith("!")
     assert mixed.blockers == ("Error: no",)
-    assert 1 <= len(failed.blockers) <= 3
+    short = [result(f"Error {n}", n, ok=False) for n in range(5)]
+    assert seen(asked_observed(5), *short).blockers == ("Error 0", "Error 1", "Error 2")
     assert max(map(len, failed.blockers)) == 200
-
-
-def test_an_error_and_a_success_in_the_same_words_differ() -> None:
-    """What they say of the world is not the same."""
-    assert seen(asked_observed(1), result("x")).saw != seen(
-        asked_observed(1), result("x", ok=False)
-    ).saw.strip("!")
-
-
-def test_numbers_count_in_results_and_not_in_errors() -> None:
-    """A counter is progress; the line of an error is not."""
-    assert seen(asked_observed(1), result("37 %")) != seen(asked_observed(1), result("38 %"))
-    assert (
-        seen(asked_observed(1), result("line 3", ok=False)).saw
-        == seen(asked_observed(1), result("line 4", ok=False)).saw
-    )
 
 
 def test_what_a_person_denied_is_no_failure_of_the_same_kind() -> None:
@@ -191,23 +142,6 @@ def test_what_a_person_denied_is_no_failure_of_the_same_kind() -> None:
     assert found.blockers == ("A person denied this call",)
 
 
-def test_three_errors_at_most_are_kept() -> None:
-    """They stand in every step of a task."""
-    errors = [result(f"Error {n}", n, ok=False) for n in range(5)]
-
-    assert seen(asked_observed(5), *errors).blockers == ("Error 0", "Error 1", "Error 2")
-
-
-def test_results_of_calls_that_could_not_be_read_are_seen() -> None:
-    """A model that goes on sending the same broken call sees the same error."""
-    broken = [
-        {"name": "shout", "args": "{", "id": "c0", "error": None, "type": "invalid_tool_call"}
-    ]
-    answer = AIMessage("", id=ID, invalid_tool_calls=broken)
-
-    assert seen(answer, result("not JSON", ok=False)).blockers == ("not JSON",)
-
-
 # --- Rounds are read from the step record alone.
 
 
@@ -215,40 +149,24 @@ def think(signature: str = "", saw: str = "", **changes: Any) -> Step:
     return replace(taken("think")[0], signature=signature, saw=saw, **changes)
 
 
-def test_a_round_is_closed_by_the_step_after_it() -> None:
-    """What is asked for now has not come to anything yet."""
-    steps = [think("a"), think("b", "1")]
-
-    assert rounds(steps, think("c", "2")) == [Round("a", "1"), Round("b", "2")]
-
-
-def test_other_kinds_of_steps_are_no_rounds() -> None:
-    """A repair or a verification lies between the calls and what they came to."""
-    steps = [think("a"), *taken("repair", "verify", "recover")]
-
-    assert rounds(steps, think("b", "1")) == [Round("a", "1")]
-
-
-def test_what_failed_or_was_refused_is_no_round() -> None:
-    """A model call that failed asks for nothing, and refused calls come to nothing."""
-    steps = [think("a"), think("", "1", ok=False), think("a", "1", ok=False)]
-
-    assert rounds(steps, think("b", "!refused")) == [Round("a", "1")]
-
-
 @pytest.mark.parametrize(
-    ("steps", "was"),
+    ("steps", "asked", "found"),
     [
-        ([think("a")], False),
-        ([think("a"), think("", ok=False)], False),
-        ([think("a"), think("a", ok=False)], True),
-        ([think("a"), think("a", ok=False), think("", ok=False)], True),
-        ([think("a"), think("a", ok=False), think("b")], False),
+        ([think("a"), think("b", "1")], think("c", "2"), [Round("a", "1"), Round("b", "2")]),
+        ([think("a"), *taken("repair", "verify", "recover")], think("b", "1"), [Round("a", "1")]),
+        (
+            [think("a"), think("", "1", ok=False), think("a", "1", ok=False)],
+            think("b", "!refused"),
+            [Round("a", "1")],
+        ),
     ],
+    ids=["closed by the next", "other kinds", "failed and refused"],
 )
-def test_calls_are_refused_until_others_were_run(steps: list[Step], was: bool) -> None:
-    """From then on a loop has to be a new one."""
-    assert has_refused_calls(steps) is was
+def test_a_round_is_closed_by_the_step_after_it(
+    steps: list[Step], asked: Step, found: list[Round]
+) -> None:
+    """Other kinds of steps are none, nor what failed or was refused: that comes to nothing."""
+    assert rounds(steps, asked) == found
 
 
 @pytest.mark.parametrize(
@@ -268,12 +186,6 @@ def test_a_person_s_word_and_a_retry_begin_an_attempt(
     recover = replace(taken("recover")[0], recovery=recovered)
 
     assert len(attempt([think("a"), recover, think("b")])) == left
-
-
-def test_a_reflection_begins_an_attempt() -> None:
-    """RE-02: the detector is reset between reflection attempts."""
-    assert attempt([think("a"), *taken("reflect"), think("b")]) == [think("b")]
-    assert since_recovery([think("a"), *taken("recover"), think("b")]) == [think("b")]
 
 
 # --- How far a task has come, by rule.
@@ -436,19 +348,13 @@ def test_what_is_no_cycle_is_not_found(done: str, asked: str) -> None:
     assert loop(done, asked) is None
 
 
-def test_an_answer_without_calls_is_part_of_no_cycle() -> None:
-    """What comes after it is a verification, and the work goes on."""
+def test_an_answer_without_calls_and_a_reflection_end_a_cycle() -> None:
+    """RE-02: what comes after them is checked, or the second attempt."""
     steps = [think("A#"), think("", "1"), think("A#"), think("", "1")]
+    looping, saw = record("A1", "A1")
 
     assert repeating(steps, think("A#"), threshold=2) is None
-
-
-def test_modes_that_keep_working_are_more_patient() -> None:
-    """RE-02: threshold 2, in those 3."""
-    assert [threshold_of(mode) for mode in ("direct_chat", "react")] == [2, 2]
-    assert [threshold_of(mode) for mode in ("plan_exec", "team_collab")] == [3, 3]
-    assert loop("A1 A1", "A", threshold=3) is None
-    assert loop("A1 A1 A1", "A", threshold=3) is not None
+    assert repeating([*looping, *taken("reflect")], think("A#", saw), threshold=2) is None
 
 
 def test_after_a_refusal_any_call_of_the_cycle_goes_on_with_it() -> None:
@@ -461,20 +367,6 @@ def test_after_a_refusal_any_call_of_the_cycle_goes_on_with_it() -> None:
     assert repeating(stopped, think("B#", "!no"), threshold=2) is not None
     assert repeating(stopped, think("C#", "!no"), threshold=2) is None
     assert repeating(other, think("A#", "3"), threshold=2) is None
-
-
-def test_a_reflection_resets_the_detector() -> None:
-    """RE-02: the second attempt may do once more what the first did."""
-    steps, saw = record("A1", "A1")
-
-    assert repeating([*steps, *taken("reflect")], think("A#", saw), threshold=2) is None
-
-
-def test_a_loop_is_told_in_words() -> None:
-    """The names come from the record itself: the history may have been compacted."""
-    cycle = (Round("search#1", "x"), Round("view + run#2", "y"))
-
-    assert str(Loop(cycle, 3)) == "search, then view + run, 3 times with the same results"
 
 
 NAMES = st.sampled_from("ABCD")

@@ -2,14 +2,12 @@
 
 from dataclasses import replace
 from itertools import pairwise
-from random import Random
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.parts import a_phase, a_plan, a_state, a_task, taken
-from tests.state.test_progress import record, think
-from tests.state.traces.endless import cycle_of
+from tests.state.test_progress import think
 from tests.state.traces.trace import Call, Turn, Watched, runs_before_alarm
 
 from daruma.state import budget
@@ -77,23 +75,6 @@ def test_little_that_is_new_in_many_steps_is_slow(
     assert is_slow([each == "y" for each in news_of], blockers) is slow
 
 
-def test_more_of_what_was_done_is_stuck_and_something_new_is_not() -> None:
-    """A, B and A again told nothing; whoever then asks for C may have understood."""
-    steps, saw = record("A1", "B2", "C3", "A1", "B2", "A1")
-    known = [think(step.signature + "x", step.saw) for step in steps]
-
-    assert shown(known, saw, "C") == "no progress over the last 3 steps"
-    assert shown(known, saw, "D") == ""
-
-
-def test_another_try_of_what_keeps_failing_is_stuck_and_another_tool_is_not() -> None:
-    """RE-01: the same failure again, though the arguments differ."""
-    steps = [think(f"edit#{n}", "" if n == 1 else "!e") for n in (1, 2, 3)]
-
-    assert without_progress(steps, think("edit#4", "!e")) == "no progress over the last 3 steps"
-    assert without_progress(steps, think("view#1", "!e")) == ""
-
-
 def test_after_a_recovery_another_try_is_let_through_once() -> None:
     """It may be the right one; if it fails as before, the next is not run."""
     stuck = [think(f"edit#{n}", "" if n == 1 else "!e") for n in (1, 2, 3)]
@@ -104,15 +85,6 @@ def test_after_a_recovery_another_try_is_let_through_once() -> None:
     assert without_progress(recovered, think("edit#3", "!refused")) != ""
     assert without_progress(tried, think("edit#6", "!e")) == "no progress over the last 3 steps"
     assert without_progress(tried, think("edit#6", "fine")) == ""
-
-
-def test_slow_work_is_counted_anew_after_a_recovery() -> None:
-    """Otherwise nothing that is tried could help any more."""
-    tools = "ABCDEFGH"
-    steps = [think(f"{tool}#{n}", "!e") for n, tool in enumerate(tools)]
-
-    assert shown(steps, "!e", "X", "no").startswith("little progress over the last 8 steps")
-    assert shown([*steps, *taken("recover")], "!e", "X", "no") == ""
 
 
 def test_what_was_news_before_a_recovery_does_not_make_up_for_what_came_after() -> None:
@@ -300,38 +272,6 @@ def test_a_loop_is_a_failure_that_names_its_tool() -> None:
     )
 
 
-def test_being_stuck_names_what_is_in_the_way() -> None:
-    """RE-03: and the tool that was tried last."""
-    steps = [think(f"edit#{n}", "" if n == 1 else "!e") for n in (1, 2, 3)]
-    found = alarm(a_state(steps=steps), think("edit#4", "!e", blockers=("no such text",)))
-
-    assert found is not None
-    assert (found.code, found.tool) == ("loop_detected", "edit")
-    assert found.message == "no progress over the last 3 steps: no such text"
-
-
-def test_being_stuck_is_about_what_was_done_last() -> None:
-    """And not about the call that was not run for it."""
-    steps = [think("a#1"), *(think(f"{tool}#1", "x") for tool in "bab")]
-    found = alarm(a_state(steps=steps, task=a_task("plan_exec")), think("a#1", "x"))
-
-    assert found is None
-    steps += [think("a#1", "x")]
-    found = alarm(a_state(steps=steps, task=a_task("plan_exec")), think("b#1", "x"))
-    assert found is not None
-    assert found.tool == "a"
-    assert found.message.endswith("what was done had been done before")
-
-
-def test_an_answer_is_never_stuck() -> None:
-    """However little the steps before it brought."""
-    steps = [think(f"{tool}#1", "!e" if n else "") for n, tool in enumerate("abcdefgh")]
-    state = a_state(steps=steps)
-
-    assert alarm(state, think("x#1", "!e", blockers=("no",))) is not None
-    assert alarm(state, think("", "!e", blockers=("no",))) is None
-
-
 @pytest.mark.parametrize(
     ("state", "asked"),
     [
@@ -392,16 +332,6 @@ def test_whoever_goes_on_the_same_way_is_stopped_at_once() -> None:
     assert first[2] == first[3]
     assert [each is None for each in after] == [True, True, True]
     assert watched.play(loop) is not None
-
-
-def test_a_record_read_again_gives_the_same_alarm() -> None:
-    """BU-03: nothing is counted apart, so that a fork or a resumed run is judged alike."""
-    turns = cycle_of(2).turns(Random(1))  # noqa: S311  # no secret
-    watched = Watched()
-    raised = next(filter(None, (watched.play(turn) for turn in turns)))
-    *before, refused = watched.state.steps
-
-    assert alarm(a_state(steps=before), refused) == raised
 
 
 THINKS = st.builds(

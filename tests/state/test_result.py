@@ -54,13 +54,6 @@ def test_without_an_error_its_key_is_absent() -> None:
     assert RESULT.to_dict()["error_message"] is None
 
 
-def test_an_error_is_shown_with_its_fields() -> None:
-    """MO-07 and EM-01."""
-    failed = replace(RESULT, status="failed", error_struct=emergency_of(a_failure()))
-
-    assert failed.to_dict()["error_struct"]["error_code"] == "llm_failure"
-
-
 def test_the_dictionary_is_json() -> None:
     """It goes out of ``daruma run --json`` as it is."""
     failed = replace(RESULT, error_struct=emergency_of(a_failure()))

@@ -8,23 +8,11 @@ from tests.parts import a_savepoint
 from daruma.state.savepoint import (
     MOST,
     Drifted,
-    When,
     append_savepoints,
     latest,
     newest_of_each,
     reduce_drifted,
-    savepoint_id,
 )
-
-
-@pytest.mark.parametrize(
-    ("phase", "when", "id_"),
-    [(None, "task", "2"), ("p1", "phase", "2/p1"), ("p1", "done", "2/p1/done")],
-)
-def test_a_savepoint_has_a_short_name(phase: str | None, when: When, id_: str) -> None:
-    """The number of the task on its thread, whatever that is called; the phase; when."""
-    assert savepoint_id("my/thread/2", phase, when) == id_
-
 
 OLD, OTHER = a_savepoint("1/a", at=1.0), a_savepoint("1/b", at=2.0)
 NEW = replace(OLD, snapshot="newer", at=3.0)

@@ -151,15 +151,6 @@ def test_a_limit_is_reached(limits: dict[str, Any], found: tuple[Scope, Measure]
     assert (over and (over.scope, over.measure)) == found
 
 
-def test_another_task_s_spending_is_its_own() -> None:
-    """A thread holds many; a plan in the making is no phase."""
-    other = replace(step(usage=used_spending(9, 1.0)), task_id="t/0")
-    planning = replace(limited(step(usage=used_spending(9, 1.0)), spend_in_phase=MORE), plan=None)
-
-    assert overrun(limited(other, spend=Amounts(tokens=9)), "main") is None
-    assert overrun(planning, "plan") is None
-
-
 def test_a_verification_waits_for_time_alone() -> None:
     """Work is still checked where tokens and money are spent (BU-01)."""
     state = limited(step(usage=used_spending(9, 1.0)), spend=Amounts(tokens=1, usd=0.1, seconds=5))

@@ -76,8 +76,3 @@ def test_the_excerpt_keeps_the_end_of_each_and_says_what_is_cut() -> None:
     assert "the end of b" in text
     assert "[... 7012 characters cut]" in text
     assert len(text) < 4000 + 200
-
-
-def test_nothing_red_has_no_excerpt() -> None:
-    """Division by no checks included."""
-    assert excerpt(GREEN) == excerpt(Verification()) == ""

@@ -74,17 +74,6 @@ async def test_an_item_is_done_with_and_deleted() -> None:
     assert [item.id for item in await items(at.needs_store(), None, None)] == [first.id]
 
 
-async def test_the_earliest_comes_first() -> None:
-    """What has no date comes behind."""
-    at = around(InMemoryStore())
-    for title, day in (("b", "2026-12-01"), ("c", ""), ("a", "2026-11-01")):
-        await called("create_todo", {"title": title, "todo_date": day}, at)
-
-    found = await items(at.needs_store(), None, "todo")
-
-    assert [item.fields["title"] for item in found] == ["a", "b", "c"]
-
-
 async def test_owners_do_not_see_each_other() -> None:
     """Also where their names have what a store can not have in a namespace."""
     store = InMemoryStore()

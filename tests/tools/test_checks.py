@@ -97,41 +97,34 @@ def test_files_tell_the_checks(files: dict[str, str], commands: tuple[str, ...])
     assert commands_for(files) == commands
 
 
-async def test_a_python_file_at_any_depth_counts(tmp_path: Path) -> None:
-    """VE-02."""
-    (tmp_path / "src" / "deep").mkdir(parents=True)
-    assert await recognised_commands(tmp_path) == ()
-    (tmp_path / "src" / "deep" / "a.py").touch()
-
-    assert await recognised_commands(tmp_path) == PYTHON
+NOWHERE = {"loop": "loop", "Cargo.toml": "Cargo.toml", "long": "x" * 300}
 
 
-async def test_links_that_lead_nowhere_are_no_files(tmp_path: Path) -> None:
-    """VE-02, SE-07: one that leads to itself is no reason to check nothing."""
-    (tmp_path / "loop").symlink_to("loop")
-    (tmp_path / "Cargo.toml").symlink_to("Cargo.toml")
-    (tmp_path / "long").symlink_to("x" * 300)
-    (tmp_path / "a.py").touch()
+@pytest.mark.parametrize(
+    ("files", "links", "commands"),
+    [
+        ([], {}, ()),
+        (["src/deep/a.py"], {}, PYTHON),
+        (["a.py"], NOWHERE, PYTHON),
+        ([], {"Cargo.toml": "nowhere"}, ()),
+        (["pyproject.toml/x"], {}, ()),
+        *(
+            ([f"{folder}/a.py"], {}, ())
+            for folder in ("node_modules/x", "venv/lib", ".venv/lib", ".git", "x/.tox")
+        ),
+    ],
+)
+async def test_only_files_of_the_workspace_itself_count(
+    tmp_path: Path, files: list[str], links: dict[str, str], commands: tuple[str, ...]
+) -> None:
+    """VE-02, SE-07: at any depth, not those of others, nor folders, nor links that lead nowhere."""
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for name, target in links.items():
+        (tmp_path / name).symlink_to(target)
 
-    assert await recognised_commands(tmp_path) == PYTHON
-
-
-@pytest.mark.parametrize("folder", ["node_modules/x", "venv/lib", ".venv/lib", ".git", "x/.tox"])
-async def test_files_of_others_do_not_count(tmp_path: Path, folder: str) -> None:
-    """What is installed or hidden says nothing about the workspace itself."""
-    (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / folder / "a.py").touch()
-
-    assert await recognised_commands(tmp_path) == ()
-
-
-async def test_a_folder_named_like_a_manifest_is_none(tmp_path: Path) -> None:
-    """Only files count; a broken link is none."""
-    (tmp_path / "pyproject.toml").mkdir()
-    (tmp_path / "a.py").symlink_to("nowhere")
-    (tmp_path / "Cargo.toml").symlink_to("nowhere")
-
-    assert "cargo test --quiet" not in await recognised_commands(tmp_path)
+    assert await recognised_commands(tmp_path) == commands
 
 
 async def run(root: Path, *commands: str, seconds: float = 60) -> list[Check]:

@@ -74,6 +74,7 @@ def test_of_one_name_the_first_folder_wins_and_it_is_said(tmp_path: Path) -> Non
     """By the name that they give themselves."""
     make(tmp_path / "a", "pdf", "From a.")
     make(tmp_path / "b", "other", "---\nname: pdf\n---\nFrom b.")
+    make(tmp_path / "c", "pdf", "---\nname: [\n---")
     folders = [str(tmp_path / "a"), str(tmp_path / "b")]
 
     assert skill_named("pdf", folders).description == "From a."
@@ -81,14 +82,8 @@ def test_of_one_name_the_first_folder_wins_and_it_is_said(tmp_path: Path) -> Non
         "pdf: From a.",
         f"pdf: can not be used: hidden by {tmp_path}/a/pdf, which has the same name",
     ]
-
-
-def test_a_broken_one_takes_no_name_away(tmp_path: Path) -> None:
-    """A good one of a later folder is used."""
-    make(tmp_path / "a", "pdf", "---\nname: [\n---")
-    make(tmp_path / "b", "pdf", "Good.")
-
-    assert skill_named("pdf", [str(tmp_path / "a"), str(tmp_path / "b")]).description == "Good."
+    broken_first = [str(tmp_path / "c"), *folders]  # a broken one takes no name away
+    assert skill_named("pdf", broken_first).description == "From a."
 
 
 def test_broken_ones_are_listed_with_why(tmp_path: Path) -> None:
@@ -132,21 +127,14 @@ def test_a_name_that_is_none_is_told_the_nearest(tmp_path: Path) -> None:
 
 
 def test_a_linked_skill_outside_of_the_folder_is_no_skill(tmp_path: Path) -> None:
-    """A task that can write the folder could else read anything on the disk."""
+    """CX-05: a task that can write the folder could else read anything; one inside of it is."""
     make(tmp_path / "elsewhere", "pdf")
     make(tmp_path / "skills", "own")
+    make(tmp_path / "skills", "kept/forms")
     (tmp_path / "skills" / "pdf").symlink_to(tmp_path / "elsewhere" / "pdf")
+    (tmp_path / "skills" / "forms").symlink_to("kept/forms")
 
-    assert names(tmp_path / "skills") == ["own"]
-
-
-def test_a_linked_skill_inside_of_the_folder_is_one(tmp_path: Path) -> None:
-    """CX-05: its files are read where the link leads."""
-    make(tmp_path / "skills", "own")
-    make(tmp_path / "skills", "kept/pdf")
-    (tmp_path / "skills" / "pdf").symlink_to("kept/pdf")
-
-    assert names(tmp_path / "skills") == ["own", "pdf"]
+    assert names(tmp_path / "skills") == ["forms", "own"]
 
 
 # --- A ``SKILL.md`` says what it is, in the format's words or in its own.

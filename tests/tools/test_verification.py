@@ -14,7 +14,7 @@ from daruma.state.task import Task
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.rollback import drift, drift_note, drift_update
-from daruma.tools.snapshots import Change, Snapshots, store_of
+from daruma.tools.snapshots import Change, ChangedBy, Snapshots, store_of
 from daruma.tools.verification import declared_commands, run_all_checks
 
 # --- Checks are those of the workspace, the settings, and the phase at hand; each is run once.
@@ -76,14 +76,6 @@ async def test_what_they_change_can_be_undone(ws: Path) -> None:
     assert [each.path for each in snapshots.changes(before.id, after.id)] == ["made"]
 
 
-async def test_without_a_workspace_there_is_nothing_to_verify() -> None:
-    """That passes, and says so."""
-    found = await run_all_checks(a_state(), a_context(given=DECLARING))
-
-    assert found.passed
-    assert found.note == "nothing to verify: the task has no workspace"
-
-
 async def test_without_checks_there_is_nothing_to_verify(ws: Path) -> None:
     """VE-02: that passes, and says so."""
     events: list[Event] = []
@@ -91,6 +83,9 @@ async def test_without_checks_there_is_nothing_to_verify(ws: Path) -> None:
 
     assert found.passed
     assert "no checks are known" in found.note
+    nowhere = await run_all_checks(a_state(), a_context(given=DECLARING))
+    assert nowhere.passed
+    assert nowhere.note == "nothing to verify: the task has no workspace"
     assert [event.type for event in events] == ["verification_started"]
 
 
@@ -131,30 +126,42 @@ def changed(*paths: str) -> list[Change]:
     return [Change(path, "changed") for path in paths]
 
 
-async def test_what_others_changed_is_found_and_told(task: Task) -> None:
-    """RO-07: the paths, with how many there are."""
+LOOKS: dict[str, tuple[str, list[tuple[str, ...]]]] = {
+    "never looked before": ("look", [()]),
+    "something new": ("others +theirs look", [("theirs",)]),
+    "a finding that was lost": ("others +a look +b look", [("a",), ("a", "b")]),
+    "work in between": ("others +a look work +b look", [("a",), ("b",)]),
+    "work that was cut off": ("begin +work look +a look look", [(), ("a",), ("a",)]),
+    "put back by an undo": ("others +work work undo look look", [("work",), ("work",)]),
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+async def test_what_others_changed_is_found_and_told(name: str, task: Task) -> None:
+    """RO-07: the paths, with how many there are; a run may have kept nothing of an earlier look.
+
+    Work went on with what it was told of, and what it did, also if cut off, is not of others. Of
+    what an undo put back the thread does not know until a run has kept that.
+    """
+    steps, found = LOOKS[name]
     events: list[Event] = []
     context = a_context(events=events)
-    snapshots(task, context).take("savepoint 1", by="others")
-    make(task, "theirs")
+    kept = snapshots(task, context)
+    looks: list[Drifted | None] = []
+    for step in steps.split():
+        if step == "look":
+            looks.append(await drift(task, context))
+        elif step == "undo":
+            kept.restore(kept.kept()[0].id)
+        elif step.startswith("+"):
+            make(task, step[1:])
+        else:
+            by: ChangedBy = "others" if step == "others" else "work"
+            kept.take(step, by=by, opens=step == "begin")
 
-    found = await drift(task, context)
-
-    assert found == Drifted(task_id="t/1", paths=("theirs",))
-    assert events == [WorkspaceDrifted(paths=("theirs",), total=1)]
-
-
-async def test_a_look_whose_finding_was_lost_is_made_up_for(task: Task) -> None:
-    """A run that stops at a question keeps nothing of what its look found."""
-    context = a_context()
-    snapshots(task, context).take("savepoint 1", by="others")
-    make(task, "first")
-    await drift(task, context)
-    make(task, "second")
-
-    found = await drift(task, context)
-
-    assert found == Drifted(task_id="t/1", paths=("first", "second"))
+    assert [each and each.paths for each in looks] == [paths or None for paths in found]
+    assert events == [WorkspaceDrifted(paths=each, total=len(each)) for each in found if each]
+    assert name != "never looked before" or kept.kept() == ()
 
 
 async def test_what_is_known_is_not_told_again(task: Task) -> None:
@@ -167,53 +174,6 @@ async def test_what_is_known_is_not_told_again(task: Task) -> None:
     assert found is not None
     assert await drift(task, context, found) is None
     assert await drift(task, context, replace(found, task_id="t/0")) == found
-
-
-async def test_after_work_only_what_came_later_is_found(task: Task) -> None:
-    """The work went on with what it was told of."""
-    context = a_context()
-    snapshots(task, context).take("savepoint 1", by="others")
-    make(task, "first")
-    await drift(task, context)
-    snapshots(task, context).take("after a command", by="work")
-    make(task, "second")
-
-    assert await drift(task, context) == Drifted(task_id="t/1", paths=("second",))
-
-
-async def test_what_a_cut_off_work_did_is_not_of_others(task: Task) -> None:
-    """Nor is it once looks have followed; what comes after them is."""
-    context = a_context()
-    snapshots(task, context).take("before a command", by="work", opens=True)
-    make(task, "work")
-
-    assert await drift(task, context) is None
-    make(task, "theirs")
-    assert await drift(task, context) == Drifted(task_id="t/1", paths=("theirs",))
-    assert await drift(task, context) == Drifted(task_id="t/1", paths=("theirs",))
-
-
-async def test_what_an_undo_put_back_is_found_again_too(task: Task) -> None:
-    """The thread does not know of it until a run has kept that."""
-    context = a_context()
-    kept = snapshots(task, context)
-    start = kept.take("savepoint 1", by="others").snapshot.id
-    make(task, "work")
-    kept.take("after a command", by="work")
-    kept.restore(start)
-
-    first = await drift(task, context)
-
-    assert first == Drifted(task_id="t/1", paths=("work",))
-    assert await drift(task, context) == first
-
-
-async def test_who_never_looked_finds_nothing_changed(task: Task) -> None:
-    """Nor does it begin to keep a workspace."""
-    context = a_context()
-
-    assert await drift(task, context) is None
-    assert snapshots(task, context).kept() == ()
 
 
 @pytest.mark.parametrize("changes", [{"expert": "developer"}, {"workspace": None}])

@@ -98,54 +98,11 @@ RED_BEFORE: list[tuple[Files, str, str, str]] = [
 ]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("after", "goal", "outcome", "why"), RED_BEFORE)
-async def test_what_was_red_before_is_not_the_tasks_fault(
-    after: Files, goal: str, outcome: str, why: str, ws: Path
-) -> None:
-    """VE-07: it is told, and fails the task where the goal asks for it."""
-    found = await story(ws, OLD, after, goal)
-
-    assert (found.outcome, why in found.why) == (outcome, True), found.why
-
-
 BUGGY: Files = {
     **OLD,
     "calc.py": WRONG,
     "test_calc.py": str(OLD["test_calc.py"]) + "def test_add_old():\n    assert add('', 1)\n",
 }
-MENDED: list[tuple[str, str, str]] = [
-    (str(OLD["calc.py"]), "Fix add() in calc.py", "none"),
-    ("def add(a, b):\n    return b - a\n", "Fix add() in calc.py", "failed"),
-    ("def add(a, b):\n    return b - a\n", "Fix the sums", "none"),
-    ("def add(a, b):\n    return b - a\n", "Write it the other way round", "none"),
-]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("code", "goal", "outcome"), MENDED)
-async def test_what_is_to_be_mended_has_to_turn_green(
-    code: str, goal: str, outcome: str, ws: Path
-) -> None:
-    """VE-07: a goal names the test of what it wants mended; other red ones are told."""
-    found = await story(ws, BUGGY, {"calc.py": code}, goal)
-
-    assert found.outcome == outcome, found.why
-
-
-@pytest.mark.long
-async def test_half_a_repair_is_none(ws: Path) -> None:
-    """VE-07: where some cases of a test have turned green, the others are meant as well."""
-    cases = "import pytest\nfrom calc import add\n@pytest.mark.parametrize('b', [0, 1, 2])\n"
-    before: Files = {
-        "calc.py": "def add(a, b): return None\n",
-        "test_calc.py": f"{cases}def test_add(b):\n    assert add(1, b) == 1 + b\n",
-    }
-    found = await story(ws, before, {"calc.py": "def add(a, b): return a\n"}, "Fix add()")
-
-    assert found.outcome == "failed", found.why
-
-
 TWO_WRONG: Files = {
     "calc.py": "def add(a, b): return 0\ndef sub(a, b): return 0\n",
     "test_calc.py": "import calc\ndef test_add(): assert calc.add(1, 2) == 3\n"
@@ -154,47 +111,35 @@ TWO_WRONG: Files = {
 }
 HALF = "def add(a, b): return a + b\ndef sub(a, b): return 0\n"
 WHOLE = "def add(a, b): return a + b\ndef sub(a, b): return a - b\n"
+TURNED = "def add(a, b):\n    return b - a\n"
+CASES: Files = {
+    "calc.py": "def add(a, b): return None\n",
+    "test_calc.py": "import pytest\nfrom calc import add\n"
+    "@pytest.mark.parametrize('b', [0, 1, 2])\ndef test_add(b):\n    assert add(1, b) == 1 + b\n",
+}
+MENDED: list[tuple[Files, str, str, str]] = [
+    (BUGGY, str(OLD["calc.py"]), "Fix add() in calc.py", "none"),
+    (BUGGY, TURNED, "Fix add() in calc.py", "failed"),
+    (BUGGY, TURNED, "Fix the sums", "none"),
+    (BUGGY, TURNED, "Write it the other way round", "none"),
+    (CASES, "def add(a, b): return a\n", "Fix add()", "failed"),  # where some cases are green
+    (TWO_WRONG, HALF, "Fix the bugs in calc.py.", "failed"),
+    (TWO_WRONG, HALF, "Fix add and sub in calc.py.", "failed"),
+    (TWO_WRONG, HALF, "Fix add in calc.py, but do not change the tests.", "none"),
+    (TWO_WRONG, WHOLE, "Fix add and sub in calc.py.", "none"),
+    (TWO_WRONG, WHOLE, "Implement mul in calc.py.", "failed"),
+    (TWO_WRONG, f"{WHOLE}def mul(a, b): return a * b\n", "Implement mul in calc.py.", "passed"),
+]
+"""Files, what the task makes of calc.py, the goal, and how it ends."""
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(
-    ("code", "goal", "outcome"),
-    [
-        (HALF, "Fix the bugs in calc.py.", "failed"),
-        (HALF, "Fix add and sub in calc.py.", "failed"),
-        (HALF, "Fix add in calc.py, but do not change the tests.", "none"),
-        (WHOLE, "Fix add and sub in calc.py.", "none"),
-        (WHOLE, "Implement mul in calc.py.", "failed"),
-        (WHOLE + "def mul(a, b): return a * b\n", "Implement mul in calc.py.", "passed"),
-    ],
-)
-async def test_all_that_is_named_has_to_be_green(
-    code: str, goal: str, outcome: str, ws: Path
-) -> None:
-    """VE-07: of several things, and of what is to be written, whose test was there before."""
-    found = await story(ws, TWO_WRONG, {"calc.py": code}, goal)
-
-    assert found.outcome == outcome, found.why
-
-
+CHANGED: Files = {"calc.py": "# ok\n" + str(OLD["calc.py"])}
 QUOTED = [
     ("from calc import add, later\ndef test_l(): pass\n", "Fix add() in calc.py", "none"),
     ("from calc import add, later\ndef test_l(): pass\n", "Fix later() in calc.py", "failed"),
     ("import src_only\ndef test_l(): pass\n", "Fix add() in src_only.py", "none"),
     ("import lost\ndef test_l(): pass\n", "The module lost is missing: repair that", "failed"),
 ]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("text", "goal", "outcome"), QUOTED)
-async def test_a_name_that_is_only_quoted_is_not_to_be_mended(
-    text: str, goal: str, outcome: str, ws: Path
-) -> None:
-    """VE-07: of a file that can not be imported, only what went wrong counts."""
-    changed: Files = {"calc.py": "# ok\n" + str(OLD["calc.py"])}
-    found = await story(ws, {**OLD, "test_old.py": text}, changed, goal)
-
-    assert found.outcome == outcome, found.why
 
 
 @pytest.mark.long
@@ -519,44 +464,32 @@ TWO, LOST = {"test_p.py": with_cases("[1, 2]")}, "not collected any more"
 SKIPPED = with_cases("[3, 4]", "pytest.skip('x')")
 RED_CASES: Files = {"test_p.py": with_cases("[1, 2]", "assert a < 2", RANDOM)}
 
-COMPARED: dict[str, tuple[Files, Files, str, str, str]] = {
-    "other values": ({**TWO}, {"test_p.py": with_cases("[3, 4, 5]")}, "Do it", "passed", ""),
-    "fewer values": ({**TWO}, {"test_p.py": with_cases("[3]")}, "Do it", "failed", LOST),
-    "other values, skipped": ({**TWO}, {"test_p.py": SKIPPED}, "Do it", "failed", "newly skipped"),
-    "red in every run": (RED_CASES, NEW, "Do it", "none", "was red before"),
-    "red as of now": ({**OTHER}, {"calc.py": WRONG}, "Do it", "failed", "broken by the task"),
-    "whatever there is": (OTHER, NEW, "Do it", "passed", ""),
-    "brackets and colons": (BRACKETS, NEW, "Do it", "passed", ""),
-    "moved": ({}, MOVED, "Move the unit tests into a folder of their own", "passed", ""),
-    "moved without a word": ({}, MOVED, "Do it", "failed", LOST),
-    "gone with what it tests": (
+COMPARED: list[tuple[Files, Files, str, str, str]] = [
+    ({**TWO}, {"test_p.py": with_cases("[3, 4, 5]")}, "Do it", "passed", ""),
+    ({**TWO}, {"test_p.py": with_cases("[3]")}, "Do it", "failed", LOST),
+    ({**TWO}, {"test_p.py": SKIPPED}, "Do it", "failed", "newly skipped"),
+    (RED_CASES, NEW, "Do it", "none", "was red before"),
+    ({**OTHER}, {"calc.py": WRONG}, "Do it", "failed", "broken by the task"),
+    (OTHER, NEW, "Do it", "passed", ""),
+    (BRACKETS, NEW, "Do it", "passed", ""),
+    ({}, MOVED, "Move the unit tests into a folder of their own", "passed", ""),
+    ({}, MOVED, "Do it", "failed", LOST),
+    (
         {},
         {"calc.py": "", "tests/test_calc.py": None},
         "Remove the module calc.py, nothing uses it.",
         "passed",
         f"{LOST}, as the goal asks: tests/test_calc.py::test_add",
     ),
-    "gone, and its file not": (
+    (
         {"tests/test_calc.py": TEST + "def test_more(): pass\n"},
         {"tests/test_calc.py": "def test_more(): pass\n"},
         "Remove calc.py",
         "failed",
         f"{LOST}: tests/test_calc.py::test_add",
     ),
-    "inherited": (INHERITED, {"a.py": ""}, "Do it", "none", "before the task: tests/test_x.py::"),
-}
-"""Files before and after, the goal, how it ends, and what is said."""
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("name", COMPARED)
-async def test_tests_are_compared_whatever_they_are_called(name: str, ws: Path) -> None:
-    """VE-07 and VE-08: by their functions where their parameters differ."""
-    before, after, goal, outcome, why = COMPARED[name]
-    found = await story(ws, PYTHON | before, after, goal)
-
-    assert (found.outcome, why in found.why) == (outcome, True), found.summary
-    assert "not compared" not in found.summary
+    (INHERITED, {"a.py": ""}, "Do it", "none", "before the task: tests/test_x.py::"),
+]
 
 
 ABOVE: Files = {
@@ -609,17 +542,40 @@ IN_BACK: list[tuple[Files, str, str, str]] = [
     ({"back/b.py": "def b(): return 3\n"}, "Fix b() in b.py", "passed", ""),
     (HIDES, "Fix b() in b.py", "failed", "newly skipped: back/tests/test_b.py::test_b"),
 ]
+SKIPPING = f"{HOOK}@pytest.mark.skip\ndef test_s(): pass\n"
+ALL_SKIPPED = "pytest -x -q: none, all tests were skipped"
+STORIES: list[tuple[Any, ...]] = [
+    *((OLD, *rest) for rest in RED_BEFORE),
+    *((files, {"calc.py": code}, *rest, "") for files, code, *rest in MENDED),
+    *((OLD | {"test_old.py": text}, CHANGED, *rest, "") for text, *rest in QUOTED),
+    *((PYTHON | before, *rest) for before, *rest in COMPARED),
+    *((BACK, *rest) for rest in IN_BACK),
+    (
+        {"test_s.py": SKIPPING + "def test_t(): pass\n"},
+        {"a.py": "", "test_t.py": "def test_u(): 0\n"},
+        "Do it",
+        "passed",
+        "",
+    ),
+    ({"test_s.py": SKIPPING}, {}, "Do it", "none", ALL_SKIPPED),
+]
+"""Files before and after, the goal, how it ends, and what is said."""
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("after", "goal", "outcome", "why"), IN_BACK)
-async def test_a_configuration_below_the_workspace_holds_for_its_beginning(
-    after: Files, goal: str, outcome: str, why: str, ws: Path
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(("before", "after", "goal", "outcome", "why"), STORIES)
+async def test_what_a_task_made_of_its_tests_is_what_counts(
+    before: Files, after: Files, goal: str, outcome: str, why: str, ws: Path
 ) -> None:
-    """VE-07 and VE-08: pytest takes its folder for the root where only files of it are run."""
-    found = await story(ws, BACK, after, goal)
+    """VE-07, VE-08: what was red is told, and fails a task whose goal asks for it.
+
+    A goal names the test of what it wants mended: by what went wrong in it, or as one of several.
+    Tests are compared by their functions where parameters or files differ; only what is new counts.
+    """
+    found = await story(ws, before, after, goal)
 
     assert (found.outcome, why in found.why) == (outcome, True), found.summary
+    assert "not compared" not in found.summary
 
 
 @pytest.mark.long
@@ -657,20 +613,3 @@ def test_later_questions_name_the_changed_tests() -> None:
     assert with_changed_tests("How does it go on?", other) == "How does it go on?"
     event = verification_completed(changed).to_dict()
     assert event["changed_tests"] in (["tests/test_a.py"], ("tests/test_a.py",))
-
-
-@pytest.mark.long
-async def test_what_was_skipped_before_may_be_skipped(ws: Path) -> None:
-    """VE-08: only what is new is red."""
-    skipped = f"{HOOK}@pytest.mark.skip\ndef test_s(): pass\ndef test_t(): pass\n"
-    found = await story(ws, {"test_s.py": skipped}, {"a.py": "", "test_t.py": "def test_u(): 0\n"})
-
-    assert found.outcome == "passed"
-
-
-@pytest.mark.long
-async def test_all_skipped_is_not_passed(ws: Path) -> None:
-    """VE-02: nothing was checked."""
-    found = await story(ws, {"test_s.py": f"{HOOK}@pytest.mark.skip\ndef test_s(): 0\n"}, {})
-
-    assert (found.outcome, found.why) == ("none", "pytest -x -q: none, all tests were skipped")

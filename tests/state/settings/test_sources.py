@@ -18,18 +18,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_without_sources_there_are_the_defaults() -> None:
-    """Nothing has to be written to begin; an empty file is no file."""
-    assert Settings.load() == Settings()
-
-
-def test_an_empty_file_says_nothing(here: Path) -> None:
-    """One of comments only included."""
-    (here / "daruma.yaml").write_text("# budgets: {think: 3}\n")
-
-    assert Settings.load() == Settings()
-
-
 def test_the_environment_goes_over_the_file(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Key by key: what only the file says stays."""
     (here / "daruma.yaml").write_text("llm: {model: from-file, auxiliary_model: small}\n")
@@ -103,13 +91,3 @@ def test_a_file_that_can_not_be_used_is_refused(here: Path, text: str, said: str
         Settings.load()
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_a_folder_or_bytes_are_no_file(here: Path) -> None:
-    """Refused as unreadable, not taken for absent."""
-    (here / "daruma.yaml").mkdir()
-    (here / "bytes.yaml").write_bytes(b"\xff\xfe\xfa")
-
-    for path in ("daruma.yaml", "bytes.yaml"):
-        with pytest.raises(SettingsError, match="can not be read"):
-            Settings.load(path)

@@ -98,18 +98,6 @@ def test_the_oldest_go_but_not_what_names_a_pitfall() -> None:
     assert gone(facts, 1) == [2.0, 3.0, 4.0]
 
 
-def test_a_pitfall_that_nobody_met_for_longest_goes_whole() -> None:
-    """So a goal that comes now can still gather what speaks for it."""
-    facts = [a_fact(1), a_fact(2, PARSER), a_fact(3, GOALS[2]), a_fact(4)]
-
-    assert gone(facts, 3) == [2.0]
-
-
-def test_what_belongs_to_no_pitfall_goes_by_its_age() -> None:
-    """Such as what is left of one that was forgotten."""
-    assert gone([a_fact(1, PARSER, seen=False), a_fact(2)], 1) == [1.0]
-
-
 @pytest.mark.long
 @given(
     st.lists(st.tuples(st.sampled_from(GOALS), st.booleans()), min_size=1, max_size=12),

@@ -28,7 +28,6 @@ from daruma.tools.evolution import (
     lessons_for,
     render_counterfactual,
     report_lessons,
-    shelf,
 )
 from daruma.tools.evolution._lessons import SECONDS, GaveUp
 
@@ -302,15 +301,6 @@ async def test_the_first_would_have_been_given_nothing_the_next_what_it_fell_to(
     ]
 
 
-async def test_learning_from_a_task_again_does_not_change_it() -> None:
-    """DU-06: by then its own failure is known, and it is no reader of that."""
-    store = InMemoryStore()
-
-    await learned(store, ended(1), ended(1), ended(2), ended(2))
-
-    assert [each.task_id for each in await counterfactual_lessons(store, "o", 10)] == ["t/2"]
-
-
 async def test_the_newest_come_first_and_not_more_than_asked_for() -> None:
     """Others' never."""
     store = InMemoryStore()
@@ -351,13 +341,3 @@ async def test_variants_and_recoveries_are_told_of_too() -> None:
     said = render_counterfactual(newest.would_have)
     assert "instruction v1" in said
     assert "alternative-tool view, sure by 0.80, against main:timeout:x" in said
-
-
-async def test_what_does_not_fit_is_passed_over() -> None:
-    """Of an older form, or damaged."""
-    store = InMemoryStore()
-    await learned(store, ended(1), ended(2))
-
-    await store.aput(shelf("o", "experiences"), "x", {"would_have": "something"})
-
-    assert [each.task_id for each in await counterfactual_lessons(store, "o", 10)] == ["t/2"]

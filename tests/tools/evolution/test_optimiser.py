@@ -17,6 +17,7 @@ from tests.variant_parts import a_variant, an_ended, given_to
 
 from daruma.state.lessons import Experience, Pitfall, Setback
 from daruma.state.settings import Evolution
+from daruma.state.task import Status
 from daruma.tools.evolution import Pitfalls, Variant, Variants, shelf
 from daruma.tools.evolution._learning import (
     WORDING,
@@ -70,11 +71,6 @@ async def optimised(
     return await Variants(store, "o").all()
 
 
-def test_what_speaks_for_a_change() -> None:
-    """EV-03."""
-    assert candidate("main", [a_pitfall()], [], ON, 0.0) == a_pitfall()
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -93,7 +89,8 @@ def test_what_speaks_for_a_change() -> None:
     ],
 )
 def test_what_does_not(changes: dict[str, Any]) -> None:
-    """Too few tasks, not sure enough by now, another's, or nothing that may be an instruction."""
+    """EV-03: too few tasks, not sure enough by now, another's, or nothing to instruct with."""
+    assert candidate("main", [a_pitfall()], [], ON, 0.0) == a_pitfall()
     assert candidate("main", [a_pitfall(**changes)], [], ON, 0.0) is None
 
 
@@ -161,22 +158,6 @@ async def test_what_was_proposed_is_tested_though_its_pitfall_is_gone() -> None:
     await Variants(store, "o").put(a_variant(status="proposed"))
 
     assert [each.status for each in await optimised(store)] == ["testing"]
-
-
-async def test_one_is_enough_where_settings_say_so() -> None:
-    """EV-03: `min_examples`."""
-    store = InMemoryStore()
-    await fallen(store, tasks=1)
-
-    assert len(await optimised(store, Evolution(observe_only=False, min_examples=1))) == 1
-
-
-async def test_two_are_not_enough() -> None:
-    """EV-03: `min_examples`."""
-    store = InMemoryStore()
-    await fallen(store, tasks=2)
-
-    assert await optimised(store) == []
 
 
 async def test_who_looks_on_has_it_proposed_and_tests_it_later() -> None:
@@ -254,6 +235,9 @@ def ended(arm: str, number: int, *, ok: bool = True, **changes: Any) -> Experien
     return an_ended(task, "completed" if ok else "failed", **given_)
 
 
+ARMS = ("variant", "control")
+
+
 def a_win(size: int = 20) -> list[Experience]:
     """Outcomes that speak for the variant at the first look."""
     tasks = [ended("variant", n) for n in range(size)]
@@ -284,22 +268,42 @@ async def test_what_is_better_comes_into_use() -> None:
     assert "20 of 20 succeeded with it, 0 of 20 without" in found.why
 
 
-async def test_what_is_worse_is_rejected() -> None:
-    """At the first look that shows it."""
-    tasks = [ended("variant", n, ok=False) for n in range(20)]
-    found = await counted(tasks + [ended("control", n) for n in range(20)])
+LAST = [ended(arm, n) for n in range(LOOKS[-1]) for arm in ARMS]
+OUTAGE = Setback(kind="failure", actor="main", signature="s", text="", ended=True, passing=True)
 
-    assert found.status == "rejected"
+
+def spoilt(status: Status, *setbacks: Setback) -> list[Experience]:
+    """Tasks that say nothing of the work, before some that speak for the variant."""
+    given_ = {f"variant/{n}": given_to(f"variant/{n}", "variant") for n in range(20, 60)}
+    tasks = [an_ended(t, status, lessons=each, setbacks=setbacks) for t, each in given_.items()]
+    return tasks + a_win()
+
+
+@pytest.mark.parametrize(
+    ("tasks", "status"),
+    [
+        ([ended(arm, n, ok=arm == "control") for arm in ARMS for n in range(20)], "rejected"),
+        (LAST[:-1], "testing"),
+        (a_win()[:-1], "testing"),
+        (a_win(19) * 2, "testing"),
+        (spoilt("cancelled"), "promoted"),
+        (spoilt("blocked"), "promoted"),
+        (spoilt("failed", OUTAGE), "promoted"),
+    ],
+    ids=["worse", "no last look", "no look", "told twice", "broken off", "waits", "outage"],
+)
+async def test_a_test_is_decided_at_a_look_and_each_task_counts_once(
+    tasks: list[Experience], status: str
+) -> None:
+    """Looking after each task would find what is not there; an outage is no argument."""
+    assert (await counted(tasks)).status == status
 
 
 async def test_what_makes_no_difference_is_rejected_at_the_last_look() -> None:
     """A prompt holds nothing that is not worth it."""
-    last = LOOKS[-1]
-    tasks = [ended(arm, n) for n in range(last) for arm in ("variant", "control")]
-    found = await counted(tasks)
+    found = await counted(LAST)
 
     assert (found.status, found.why[:13]) == ("rejected", "no difference")
-    assert (await counted(tasks[:-1])).status == "testing"
 
 
 async def test_who_is_late_does_not_set_back_what_others_decided() -> None:
@@ -317,16 +321,6 @@ async def test_who_is_late_does_not_set_back_what_others_decided() -> None:
     assert await Variants(store, "o").get("v") is None
 
 
-async def test_before_a_look_nothing_is_decided() -> None:
-    """Looking after each task would find what is not there."""
-    assert (await counted(a_win()[:-1])).status == "testing"
-
-
-async def test_a_task_counts_once_however_often_it_is_learned_from() -> None:
-    """A job may be done twice."""
-    assert (await counted(a_win(19) + a_win(19))).status == "testing"
-
-
 async def test_a_task_of_the_test_does_not_count_again_in_use() -> None:
     """What it was decided by is not what it is reviewed by."""
     store = InMemoryStore()
@@ -336,32 +330,6 @@ async def test_a_task_of_the_test_does_not_count_again_in_use() -> None:
     place = shelf("o", "outcomes", "v", "1")
 
     assert [i for i in await store.asearch(place, limit=100) if i.namespace == place] == []
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"status": "cancelled"},
-        {"status": "blocked"},
-        {
-            "status": "failed",
-            "setbacks": (
-                Setback(
-                    kind="failure", actor="main", signature="s", text="", ended=True, passing=True
-                ),
-            ),
-        },
-    ],
-    ids=["broken off", "waits", "outage"],
-)
-async def test_what_says_nothing_of_the_work_counts_for_neither_side(changes: Any) -> None:
-    """A provider's outage is no argument against an instruction."""
-    spoilt = [
-        an_ended(f"variant/{n}", lessons=given_to(f"variant/{n}", "variant"), **changes)
-        for n in range(20, 60)
-    ]
-
-    assert (await counted(spoilt + a_win())).status == "promoted"
 
 
 async def test_a_task_that_was_given_nothing_counts_for_nothing() -> None:
@@ -394,23 +362,6 @@ def test_two_who_decide_at_once_end_alike(seed: int) -> None:
     assert at_once == in_turn
 
 
-async def test_what_is_in_use_is_taken_back_where_it_has_become_worse() -> None:
-    """EV-03: the way back, by newer outcomes than those of its test."""
-    store = InMemoryStore()
-    await counted(a_win(), store=store)
-    for number in range(100, 145):
-        await count_outcomes(ended("promoted", number, ok=False), store)
-    before = await now(store)
-    for number in range(5):
-        task = ended("control", 200 + number)
-        await count_outcomes(task, store)
-    after = await now(store)
-
-    assert before.status == "promoted"
-    assert (after.status, after.review) == ("withdrawn", 2)
-    assert "worse: 0 of 45" in after.why
-
-
 async def test_a_review_that_ends_well_is_followed_by_another() -> None:
     """It stays under watch as long as it is in use."""
     used = a_variant(status="promoted", review=1)
@@ -423,20 +374,6 @@ async def test_a_review_that_ends_well_is_followed_by_another() -> None:
 
     assert (found.status, found.review) == ("promoted", 2)
     assert (await now(store)).status == "withdrawn"
-
-
-async def test_outcomes_of_comparisons_that_are_long_over_are_let_go() -> None:
-    """A variant in use is reviewed for years: only the last two comparisons are kept."""
-    store = InMemoryStore()
-    await counted([], a_variant(status="promoted", review=1), store)
-    for since in (0, 100, 200):
-        for n in range(since, since + 40):
-            await count_outcomes(ended("promoted", n), store)
-            await count_outcomes(ended("control", n), store)
-    items = await store.asearch(shelf("o", "outcomes"), limit=1000)
-
-    assert (await now(store)).review == 4
-    assert {item.namespace[-1] for item in items} == {"3"}
 
 
 @settings(max_examples=10)

@@ -1,7 +1,7 @@
 """Pitfalls in a store: the same, whatever the order, and whoever does the same meanwhile."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import cycle
 from typing import Any
@@ -161,76 +161,12 @@ async def test_two_processes_at_once_end_alike(postgres_url: str) -> None:
     assert found == await observed(InMemoryStore(), facts)
 
 
-async def test_a_pitfall_fits_the_goal_that_comes_again(store: BaseStore) -> None:
-    """EV-05: one failure is enough where the goal is nearly the same; no other goal gets it."""
-    await observed(store)
-    pitfalls = Pitfalls(store, "o")
-
-    again = await pitfalls.similar("Document the config parser's options", 9, min_confidence=LEAST)
-    other = await pitfalls.similar("Speed up the login page", 9, min_confidence=LEAST)
-
-    assert {each.goals for each in again} == {(PARSER,)}
-    assert len(again) == 2
-    assert other == []
-
-
-@pytest.mark.parametrize(
-    "setback",
-    [a_setback(ended=False), a_setback("tool:x", kind="tool", ended=False)],
-    ids=["check", "tool"],
-)
-async def test_what_was_overcome_is_no_high_one(setback: Any) -> None:
-    """It is kept, as medium, and nobody is told."""
-    pitfalls = Pitfalls(InMemoryStore(), "o")
-    found = await on_record(pitfalls, setback, an_experience(), LEAST)
-
-    assert found.level == "medium"
-    assert await pitfalls.similar(ROUNDING, 1, min_confidence=LEAST) == []
-
-
 async def test_what_a_person_rejected_is_high() -> None:
     """Though the task went on and was completed."""
     objection = a_setback("person:plan:no", kind="person", ended=False)
     found = await on_record(Pitfalls(InMemoryStore(), "o"), objection, an_experience(), LEAST)
 
     assert found.level == "high"
-
-
-async def test_the_confidence_is_checked_when_it_is_read() -> None:
-    """With the age of then, and the setting of then: 30 days later one task is too little."""
-    pitfalls = Pitfalls(InMemoryStore(), "o")
-    low = await on_record(pitfalls, a_setback(), an_experience(), 0.7)
-    later = 30 * 86_400.0
-
-    assert low.level == "low"
-    assert await pitfalls.similar(ROUNDING, 1, min_confidence=0.7) == []
-    (now_high,) = await pitfalls.similar(ROUNDING, 1, min_confidence=0.6)
-    assert now_high.level == "high"
-    assert await pitfalls.similar(ROUNDING, later, min_confidence=0.6) == []
-
-
-async def test_three_at_most_in_the_same_order(store: BaseStore) -> None:
-    """The most alike first, then the surer, then by id."""
-    for n in range(5):
-        given_ = (a_setback(f"check:{n}"), an_experience(n))
-        await on_record(Pitfalls(store, "o"), *given_, LEAST)
-    await on_record(Pitfalls(store, "o"), a_setback("check:4"), an_experience(9), LEAST)
-
-    found = await Pitfalls(store, "o").similar(ROUNDING, 9, min_confidence=LEAST)
-
-    assert [each.signature for each in found][:1] == ["check:4"]
-    assert [each.id for each in found[1:]] == sorted(each.id for each in found[1:])
-    assert len(found) == 3
-
-
-async def test_a_skill_in_common_counts_a_little() -> None:
-    """EV-05: by goal text and skills."""
-    pitfalls = Pitfalls(InMemoryStore(), "o")
-    await on_record(pitfalls, a_setback(), an_experience(skills=("pdf",)), LEAST)
-    near = "Fix the rounding of taxes in bill/totals.py"
-
-    assert await pitfalls.similar(near, 1, min_confidence=LEAST) == []
-    assert await pitfalls.similar(near, 1, min_confidence=LEAST, skills=["pdf"])
 
 
 async def test_what_is_meant_is_found_without_a_word_in_common(postgres_url: str) -> None:
@@ -264,19 +200,6 @@ async def test_looking_up_is_one_call_of_the_store(shared: bool) -> None:
     await Pitfalls(store, "o", shared=shared).similar(ROUNDING, 1, min_confidence=LEAST)
 
     assert store.calls == 1
-
-
-async def test_operations_may_be_part_of_a_larger_batch() -> None:
-    """Whoever looks other things up at the same time makes no second call."""
-    store = InMemoryStore()
-    await observed(store)
-    pitfalls = Pitfalls(store, "o", shared=True)
-    ops = pitfalls.similar_ops(PARSER)
-
-    found = pitfalls.similar_of(await store.abatch(ops), PARSER, 9, min_confidence=LEAST)
-
-    assert found == await pitfalls.similar(PARSER, 9, min_confidence=LEAST)
-    assert len(found) == 2
 
 
 async def test_a_forgotten_pitfall_is_gone_with_its_evidence(store: BaseStore) -> None:
@@ -420,63 +343,60 @@ async def test_what_is_forgotten_meanwhile_does_not_end_what_else_is_learned() -
     assert [each.signature for each in await pitfalls.all()] == ["kept"]
 
 
-async def test_a_task_alike_that_went_well_speaks_against_it() -> None:
-    """Untold, it is clear: one of two is not sure enough."""
-    (found,) = await after(an_experience(1, setbacks=MET), done(2))
-
-    assert (found.clear, found.avoided, found.level) == (1, 0, "low")
-    assert found.confidence == pytest.approx(1.5 / 3.5)
-
-
-async def test_a_task_that_was_told_and_went_well_does_not() -> None:
-    """It avoided it: telling helps, and goes on."""
-    (first,) = await after(an_experience(1, setbacks=MET))
-    (found,) = await after(an_experience(1, setbacks=MET), done(2, ROUNDING, first.id))
-
-    assert (found.clear, found.avoided, found.level) == (0, 1, "high")
-    assert found.confidence == first.confidence
-
-
-async def test_a_task_that_was_told_of_another_says_nothing_of_it() -> None:
-    """It did not go well by itself: it was helped."""
-    (found,) = await after(an_experience(1, setbacks=MET), done(2, ROUNDING, "another-1"))
-
-    assert (found.clear, found.avoided, found.level) == (0, 0, "high")
-
-
-async def test_a_pitfall_that_leads_astray_is_told_no_more() -> None:
-    """EV-03: the same task was told of it, and fell to something else."""
-    (first,) = await after(an_experience(1, setbacks=MET))
-    astray = a_setback("check:lint")
-    again = an_experience(2, setbacks=(astray,), lessons=told_of(first.id))
-    found = {each.signature: each for each in await after(an_experience(1, setbacks=MET), again)}
-
-    assert (found[first.signature].in_vain, found[first.signature].level) == (1, "low")
-    assert found["check:lint"].level == "high"
-
-
-async def test_what_one_task_fell_to_stays_grave_though_the_next_overcame_it() -> None:
-    """And the newest advice is the one that is told."""
-    first = a_setback(advice="look once")
-    second = a_setback(ended=False, advice="look twice")
-    (found,) = await after(
-        an_experience(1, setbacks=(first,)), an_experience(2, setbacks=(second,))
-    )
-
-    assert (found.level, found.advice) == ("high", "look twice")
+SEVENTH, EIGHTH = "Fix module number 7", "Fix module number 8"
+OVERCOME = (a_setback(ended=False, advice="look twice"),)
+FELL = (a_setback("check:lint"),)
+SAID: dict[str, tuple[str, Callable[[str], Experience], dict[str, int], str]] = {
+    "went well": (ROUNDING, lambda _: done(2), {"clear": 1}, "low"),
+    "was told": (ROUNDING, lambda told: done(2, ROUNDING, told), {"avoided": 1}, "high"),
+    "was told of another": (ROUNDING, lambda _: done(2, ROUNDING, "another-1"), {}, "high"),
+    "had another goal": (ROUNDING, lambda _: done(2, PARSER), {}, "high"),
+    "failed": (ROUNDING, lambda _: replace(done(2), status="failed"), {}, "high"),
+    "came before": (ROUNDING, lambda _: done(0), {}, "high"),
+    "met it, too": (ROUNDING, lambda _: replace(done(2), setbacks=MET), {"tasks": 2}, "high"),
+    "overcame it": (ROUNDING, lambda _: an_experience(2, setbacks=OVERCOME), {"tasks": 2}, "high"),
+    "was told and met it": (
+        ROUNDING,
+        lambda told: an_experience(2, setbacks=MET, lessons=told_of(told)),
+        {"tasks": 2, "repeated": 1},
+        "high",
+    ),
+    "was told and broken off": (
+        ROUNDING,
+        lambda told: an_experience(2, status="cancelled", lessons=told_of(told)),
+        {},
+        "high",
+    ),
+    "was led astray": (
+        ROUNDING,
+        lambda told: an_experience(2, setbacks=FELL, lessons=told_of(told)),
+        {"in_vain": 1},
+        "low",
+    ),
+    "is of the same kind": (SEVENTH, lambda _: done(2, EIGHTH), {}, "high"),
+    "is of the same kind and fell to something else": (
+        SEVENTH,
+        lambda told: an_experience(2, EIGHTH, setbacks=FELL, lessons=told_of(told)),
+        {},
+        "high",
+    ),
+}
 
 
-async def test_what_a_task_met_belongs_to_its_own_goal_whatever_it_was_told_of() -> None:
-    """What it met is of its kind of task; what it was told of was of another."""
-    firsts = (an_experience(1, setbacks=MET), an_experience(2, PARSER, setbacks=MET))
-    (other,) = [each.id for each in await after(*firsts) if each.goals == (PARSER,)]
-    again = an_experience(3, setbacks=MET, lessons=told_of(other))
-    found = await after(*firsts, again)
+@pytest.mark.parametrize("which", SAID)
+async def test_what_a_later_task_says_of_a_pitfall(which: str) -> None:
+    """EV-03: one alike that went well untold speaks against it; telling that helps goes on."""
+    goal, later, counted, level = SAID[which]
+    met = an_experience(1, goal, setbacks=MET)
+    (first,) = await after(met)
 
-    assert {each.goals: (each.tasks, each.repeated) for each in found} == {
-        (ROUNDING,): (2, 1),
-        (PARSER,): (1, 0),
-    }
+    (found,) = [each for each in await after(met, later(first.id)) if each.id == first.id]
+
+    none = {"tasks": 1, "repeated": 0, "avoided": 0, "clear": 0, "in_vain": 0}
+    assert {name: getattr(found, name) for name in none} == none | counted
+    assert found.level == level
+    assert found.advice == ("look twice" if which == "overcame it" else first.advice)
+    assert (found.confidence < first.confidence) is (which in ("went well", "was led astray"))
 
 
 async def test_only_what_lies_in_a_groups_own_namespace_speaks_of_it() -> None:
@@ -489,82 +409,6 @@ async def test_only_what_lies_in_a_groups_own_namespace_speaks_of_it() -> None:
     await detect(an_experience(2, setbacks=MET), pitfalls, LEAST)
 
     assert [each.tasks for each in await pitfalls.all()] == [2]
-
-
-async def test_a_task_that_was_broken_off_says_nothing_of_what_it_did_not_meet() -> None:
-    """It may have been on its way to it."""
-    (first,) = await after(an_experience(1, setbacks=MET))
-    broken = an_experience(2, status="cancelled", lessons=told_of(first.id))
-
-    assert await after(an_experience(1, setbacks=MET), broken) == [first]
-
-
-async def test_of_several_of_one_group_the_one_that_was_told_is_meant() -> None:
-    """One task says one thing of a group."""
-    firsts = (an_experience(1, setbacks=MET), an_experience(2, PARSER, setbacks=MET))
-    for told in await after(*firsts):
-        found = await after(*firsts, done(3, ROUNDING, told.id))
-
-        assert {each.id: each.avoided for each in found if each.avoided} == {told.id: 1}
-
-
-async def test_a_task_alike_that_fell_to_something_else_says_nothing_of_it() -> None:
-    """In a series each may have a trap of its own."""
-    seventh = an_experience(1, goal="Fix module number 7", setbacks=MET)
-    (first,) = await after(seventh)
-    eighth = an_experience(2, "Fix module number 8", setbacks=(a_setback("x"),))
-    found = await after(seventh, replace(eighth, lessons=told_of(first.id)))
-
-    assert {each.in_vain for each in found} == {0}
-
-
-async def test_a_task_of_the_same_kind_says_nothing_of_it() -> None:
-    """What goes well in the eighth module may still fail in the seventh."""
-    seventh = an_experience(1, goal="Fix module number 7", setbacks=MET)
-    (found,) = await after(seventh, done(2, "Fix module number 8"))
-
-    assert (found.clear, found.level) == (0, "high")
-
-
-async def test_a_task_that_was_told_and_met_it_counts_as_both() -> None:
-    """It was seen in two tasks, once though told."""
-    (first,) = await after(an_experience(1, setbacks=MET))
-    again = an_experience(2, setbacks=MET, lessons=told_of(first.id))
-    (found,) = await after(an_experience(1, setbacks=MET), again)
-
-    assert (found.tasks, found.repeated, found.avoided) == (2, 1, 0)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        done(2, PARSER),
-        replace(done(2), status="failed"),
-        replace(done(2), setbacks=MET),
-        done(0),
-    ],
-    ids=["another goal", "failed", "met it too", "before it"],
-)
-async def test_others_say_nothing_against_it(other: Experience) -> None:
-    """Only a task alike that went well without it, and later, does."""
-    found = await after(an_experience(1, setbacks=MET), other)
-
-    assert all(each.clear == each.avoided == 0 for each in found)
-
-
-async def test_a_job_that_is_done_twice_changes_nothing() -> None:
-    """EV-03: by the id of the task."""
-    tasks = (an_experience(1, setbacks=MET), done(2), an_experience(3, setbacks=MET))
-
-    assert await after(*tasks, *tasks) == await after(*tasks)
-
-
-async def test_what_was_met_stays_met_though_the_task_went_well_later() -> None:
-    """A task that was taken up again is one task."""
-    failed = an_experience(1, setbacks=MET)
-    (found,) = await after(failed, an_experience(2, setbacks=MET), done(3), replace(done(1), at=9))
-
-    assert (found.tasks, found.clear) == (2, 1)
 
 
 async def test_anothers_pitfall_is_never_written_to() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,6 @@ from tests.scripted_runs import Run, against, call, calls, fall, phases, say, sh
 from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.lessons import Experience, Instruction, KnownPitfall, Lessons, Setback, Tried
-from daruma.state.recovery import ChosenBy
 from daruma.state.task import Status
 from daruma.state.verification import Check, Verification
 from daruma.tools.evolution import experience_of, is_sampled
@@ -151,12 +150,6 @@ def test_running_out_of_steps_is_told_with_what_stood_in_the_way() -> None:
     assert "ImportError" in found.signature
 
 
-@pytest.mark.parametrize("status", ["completed", "cancelled", "parked"])
-def test_what_did_not_fail_ended_with_nothing(status: Any) -> None:
-    """A task that was broken off says nothing of an end."""
-    assert of(a_state(failure=a_failure()), status).setbacks == ()
-
-
 def test_phases_fail_for_their_own_actor() -> None:
     """In a team it is the expert; what fell with another phase has no failure of its own."""
     broken = {"status": "failed", "outcome": "failed"}
@@ -220,18 +213,23 @@ def test_a_tools_error_that_came_again_is_one(results: list[tuple[str, bool]], a
     assert (found.advice, found.ended) == (advice, False)
 
 
+DENIED = "A person denied this call: "
+
+
 @pytest.mark.parametrize(
     "messages",
     [
+        called(0, "run_command", f"{DENIED}no reason given"),
+        called(0, "view", f"{DENIED}write to the public folder", ok=True),
         called(0, "view", "no such file"),
         [*called(0, "view", "Not run: the task ended before."), *called(1, "view", "Not run: x")],
         [*called(0, "view", "one thing"), *called(1, "view", "quite another")],
         [anothers(m) for n in (0, 1) for m in called(n, "view", "no such file")],
     ],
-    ids=["once", "not run", "different", "another task's"],
+    ids=["without a reason", "said by a tool", "once", "not run", "different", "another task's"],
 )
 def test_what_did_not_come_again_is_none(messages: list[AnyMessage]) -> None:
-    """Nor is what was not run, or was another task's."""
+    """EV-04: nor what was not run, another task's, or what a page claims that a person said."""
     assert of(a_state(messages=messages), "completed").setbacks == ()
 
 
@@ -261,30 +259,6 @@ def test_what_a_person_rejected_is_one(messages: Any, actor: str, text: str) -> 
 
     assert (found.kind, found.actor, found.text) == ("person", actor, text)
     assert found.advice in text
-
-
-def test_a_denial_without_a_reason_teaches_nothing() -> None:
-    """It may be anything."""
-    denied = called(0, "run_command", "A person denied this call: no reason given")
-
-    assert of(a_state(messages=denied), "completed").setbacks == ()
-
-
-def test_what_a_tool_shows_is_not_a_persons_word() -> None:
-    """EV-04: a page or a file may claim that a person has denied something."""
-    said = called(0, "view", "A person denied this call: write to the public folder", ok=True)
-
-    assert of(a_state(messages=said), "completed").setbacks == ()
-
-
-def test_a_plan_that_could_not_be_carried_out_is_one() -> None:
-    """The planner's own."""
-    note = "This plan can not be carried out: phase 'b' depends on unknown phases: x. \
-Give a corrected plan."
-    found = only(of(a_state(messages=[HumanMessage(note, id="t/1:plan:1:refused")]), "completed"))
-
-    assert (found.actor, found.ended) == ("plan", False)
-    assert found.text.endswith("phase 'b' depends on unknown phases: x")
 
 
 def test_recoveries_are_told_with_whether_they_worked() -> None:
@@ -417,12 +391,31 @@ def named(number: int) -> Experience:
     return replace(WENT_WELL, task_id=f"t{number}/1")
 
 
+TOLD = KnownPitfall(id="p", text="It falls.")
+GUIDED = Instruction(variant="v", actor="main", place="plan")
+TRIED = Tried(actor="main", signature="s", strategy="retry", by="learned", worked=True)
+
+
 @pytest.mark.parametrize(
-    "status", ["failed", "gave_up_after_reflections", "max_steps_exceeded", "blocked", "cancelled"]
+    ("changes", "learned"),
+    [
+        *(({"status": each}, True) for each in get_args(Status) if each != "completed"),
+        ({"lessons": Lessons(task_id="t/1", pitfalls=(TOLD,))}, True),
+        ({"lessons": Lessons(task_id="t/1", instructions=(GUIDED,))}, True),
+        ({"lessons": Lessons(task_id="t/1", note="the store was slow")}, False),
+        ({"tried": (TRIED,)}, True),
+        ({"tried": (replace(TRIED, by="model"),)}, True),
+        ({}, False),
+    ],
 )
-def test_what_did_not_complete_is_always_learned_from(status: Status) -> None:
-    """EV-01: failure always."""
-    assert is_sampled(replace(WENT_WELL, status=status), rate=0.0)
+def test_what_failed_was_told_or_tried_is_always_learned_from(
+    changes: dict[str, Any], *, learned: bool
+) -> None:
+    """EV-01, RE-08: whether lessons help could not be told from failures alone.
+
+    A store that was lost must not have every success looked at.
+    """
+    assert is_sampled(replace(WENT_WELL, **changes), rate=0.0) is learned
 
 
 def test_of_the_successes_a_part_is() -> None:
@@ -440,32 +433,3 @@ def test_a_higher_rate_takes_what_a_lower_one_takes(task_id: str, one: float, ot
     each = replace(WENT_WELL, task_id=task_id)
 
     assert is_sampled(each, max(one, other)) or not is_sampled(each, min(one, other))
-
-
-@pytest.mark.parametrize(
-    "lessons",
-    [
-        Lessons(task_id="t/1", pitfalls=(KnownPitfall(id="p", text="It falls."),)),
-        Lessons(
-            task_id="t/1", instructions=(Instruction(variant="v", actor="main", place="plan"),)
-        ),
-    ],
-)
-def test_what_was_given_lessons_is_always_learned_from(lessons: Lessons) -> None:
-    """Whether they help could not be told from failures alone."""
-    assert is_sampled(replace(WENT_WELL, lessons=lessons), rate=0.0)
-
-
-def test_a_note_that_there_were_no_lessons_is_none() -> None:
-    """A store that was lost must not have every success looked at."""
-    lessons = Lessons(task_id="t/1", note="the store was slow")
-
-    assert not is_sampled(replace(WENT_WELL, lessons=lessons), rate=0.0)
-
-
-@pytest.mark.parametrize("by", ["learned", "model"])
-def test_what_tried_something_against_a_failure_is_always_learned_from(by: ChosenBy) -> None:
-    """RE-08: its success speaks for it, as its failure speaks against it."""
-    tried = Tried(actor="main", signature="s", strategy="retry", by=by, worked=True)
-
-    assert is_sampled(replace(WENT_WELL, tried=(tried,)), rate=0.0)

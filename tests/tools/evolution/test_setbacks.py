@@ -85,15 +85,6 @@ def test_another_failure_has_another_signature(one: str, other: str) -> None:
     assert make_signature("check", one) != make_signature("check", other)
 
 
-def test_each_red_check_of_a_verification_is_read() -> None:
-    """Several commands, each with its output."""
-    excerpt = "$ lint\n[failed (exit 1)]\nx.py: error: E1\n\n$ test\n[timed out]\n"
-
-    found = [each.text for each in checks_in(excerpt)]
-
-    assert found == ["lint failed: x.py: error: E1", "test: timed out"]
-
-
 @given(st.text(max_size=300))
 def test_any_output_can_be_read(output: str) -> None:
     """Tools print what they like."""

@@ -118,11 +118,6 @@ def test_what_a_tool_said_is_not_taken_for_advice() -> None:
     assert refusal(own, [said]) == ""
 
 
-def test_lines_become_one() -> None:
-    """An instruction is one line."""
-    assert pass_gate(" Read it\n  first. ") == "Read it first."
-
-
 @given(st.text(max_size=500))
 def test_what_passes_is_one_short_line_that_passes_again(text: str) -> None:
     """Whatever comes: no control characters, no markup, and nothing to be cut."""

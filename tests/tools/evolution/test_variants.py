@@ -3,7 +3,6 @@
 import random
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import combinations
 from math import isclose
 from typing import Any
@@ -57,56 +56,51 @@ def task_in(arm: str, variant: str = "v", *, promoted: bool = False) -> str:
     )
 
 
-async def test_half_of_the_tasks_are_given_what_is_in_a_test() -> None:
-    """EV-03: the other half is told apart by an empty text, so that its outcome counts too."""
-    store = await kept(a_variant())
-    (with_it,) = await given_variants(store, task=task_in("variant"))
-    (without,) = await given_variants(store, task=task_in("control"))
-
-    assert (with_it.arm, with_it.text, with_it.place) == ("variant", "Read it first.", "system")
-    assert (without.arm, without.text, without.variant) == ("control", "", "v")
-
-
-async def test_what_is_in_use_goes_to_all_but_a_tenth() -> None:
-    """The way back needs tasks without it."""
-    store = await kept(a_variant(status="promoted"))
-    (with_it,) = await given_variants(store, task=task_in("promoted", promoted=True))
-    (without,) = await given_variants(store, task=task_in("control", promoted=True))
-
-    assert (with_it.arm, with_it.text) == ("promoted", "Read it first.")
-    assert (without.arm, without.text) == ("control", "")
-
-
-@pytest.mark.parametrize("status", ["proposed", "rejected", "withdrawn"])
-async def test_what_waits_or_is_gone_is_given_to_nobody(status: Any) -> None:
-    """EV-03: a prompt is what it was."""
-    assert await given_variants(await kept(a_variant(status=status))) == ()
-
-
-async def test_who_looks_on_is_told_what_waits() -> None:
-    """What the task would have been given, if its test had begun."""
-    store = await kept(a_variant(status="proposed"), a_variant("gone", "rejected"))
-
-    found = await given_variants(store, observing=True)
-    assert [each.variant for each in found] == ["v"]
+IN_USE = a_variant(status="promoted")
+USED = [a_variant(f"u{n}", "promoted", proposed_at=float(n)) for n in range(MOST_IN_USE + 2)]
+TESTED = [a_variant(f"t{n}", proposed_at=float(n)) for n in range(3)]
+ACTORS = [a_variant("m"), a_variant("p", actor="plan"), a_variant("e", actor="tester")]
+GIVEN: dict[str, tuple[list[Variant], dict[str, Any], dict[str, str]]] = {
+    "in a test": ([a_variant()], {"task": task_in("variant")}, {"v": "system"}),
+    "not in it": ([a_variant()], {"task": task_in("control")}, {"v": "system"}),
+    "in use": ([IN_USE], {"task": task_in("promoted", promoted=True)}, {"v": "system"}),
+    "kept without": ([IN_USE], {"task": task_in("control", promoted=True)}, {"v": "system"}),
+    "waits": ([a_variant(status="proposed")], {}, {}),
+    "rejected": ([a_variant(status="rejected")], {}, {}),
+    "withdrawn": ([a_variant(status="withdrawn")], {}, {}),
+    "looked on": (
+        [a_variant(status="proposed"), a_variant("gone", "rejected")],
+        {"observing": True},
+        {"v": "system"},
+    ),
+    "many": ([*TESTED, *USED], {}, dict.fromkeys(["u0", "u1", "u2", "t0"], "system")),
+    "one actor": (ACTORS, {"actors": ("main",)}, {"m": "system"}),
+    "three actors": (
+        ACTORS,
+        {"actors": ("main", "plan", "tester")},
+        {"m": "system", "p": "plan", "e": "system"},
+    ),
+}
+"""What is kept, who asks, and the place of what is given."""
 
 
-async def test_an_actor_is_in_one_test_and_has_a_few_in_use() -> None:
-    """However many there are: the oldest."""
-    used = [a_variant(f"u{n}", "promoted", proposed_at=float(n)) for n in range(MOST_IN_USE + 2)]
-    tested = [a_variant(f"t{n}", proposed_at=float(n)) for n in range(3)]
-    found = await given_variants(await kept(*tested, *used))
+@pytest.mark.parametrize("name", GIVEN)
+async def test_what_is_in_a_test_or_in_use_is_given_to_a_part_of_the_tasks(name: str) -> None:
+    """EV-03: half, or all but a tenth; the others are told apart by an empty text, and count too.
 
-    assert [each.variant for each in found] == ["u0", "u1", "u2", "t0"]
+    An actor is in one test and has a few in use, the oldest; what no prompt shows, waits or is gone
+    is given to nobody.
+    """
+    variants, asked, places = GIVEN[name]
+    found = await given_variants(await kept(*variants), **asked)
 
-
-async def test_only_those_whom_the_task_has_are_given_something() -> None:
-    """What no prompt shows would only blur the comparison."""
-    store = await kept(a_variant("m"), a_variant("p", actor="plan"), a_variant("e", actor="tester"))
-
-    assert [v.variant for v in await given_variants(store, actors=("main",))] == ["m"]
-    both = await given_variants(store, actors=("main", "plan", "tester"))
-    assert {v.variant: v.place for v in both} == {"m": "system", "p": "plan", "e": "system"}
+    status = {each.id: each.status for each in variants}
+    assert {each.variant: each.place for each in found} == places
+    assert [each.variant for each in found] == list(places)
+    for each in found:
+        task = asked.get("task", "t/1")
+        arm = arm_of(each.variant, task, promoted=status[each.variant] == "promoted")
+        assert (each.arm, each.text) == (arm, "" if arm == "control" else "Read it first.")
 
 
 async def test_another_owners_are_not_seen() -> None:
@@ -140,14 +134,6 @@ async def test_what_a_person_withdraws_is_gone_from_every_prompt() -> None:
     assert found is not None
     assert (found.status, found.why, found.decided_at) == ("withdrawn", "no use", 7.0)
     assert await given_variants(store) == ()
-
-
-async def test_they_are_listed_newest_first() -> None:
-    """As people look for what is new."""
-    old, new = a_variant("a", proposed_at=1.0), a_variant("b", proposed_at=2.0)
-    store = await kept(old, new)
-
-    assert await Variants(store, "o").all() == [new, old]
 
 
 # --- The exact test is exact: it says what counting every way of dealing out successes says.
@@ -244,16 +230,6 @@ def test_it_is_decided_at_fixed_sizes_only(
     assert (found.verdict if found else None) == verdict
 
 
-def test_what_comes_after_a_look_does_not_change_it() -> None:
-    """Who decides late decides as who was there at once."""
-    at_the_look = [*outcomes("variant", 20, 0), *outcomes("control", 5, 15)]
-    later = [
-        replace(o, task_id=f"{o.task_id} later", at=o.at + 99) for o in outcomes("variant", 1, 14)
-    ]
-
-    assert decision([*at_the_look, *later]) == decision(at_the_look)
-
-
 @pytest.mark.long
 def test_a_thousand_comparisons_of_equals_promote_five_in_a_hundred_at_most() -> None:
     """EV-03: four looks, and what does nothing is hardly ever taken for better."""
@@ -276,15 +252,6 @@ def test_what_makes_it_worse_is_never_promoted() -> None:
 
     assert found["better"] == 0
     assert found["worse"] >= 90
-
-
-def test_a_review_looks_at_what_ended_until_then() -> None:
-    """A look that is over stays as it was, whatever came later."""
-    control = outcomes("control", 9, 0, seconds=9)
-    good = outcomes("promoted", 45, 0)
-    bad = dealt("promoted", [False] * 810, 0.1)[450:]
-
-    assert setback_in_use([*good, *bad, *control]) is None
 
 
 @given(st.integers(0, 50), st.randoms(use_true_random=False))

@@ -80,22 +80,6 @@ def test_taking_in_twice_changes_nothing(store: BaseStore, folder: Path) -> None
     assert (texts(store), stamps(store)) == (before, written)
 
 
-def test_a_changed_file_replaces_its_passages(store: BaseStore, folder: Path) -> None:
-    """What it says no more is gone, with its relations; the rest stays."""
-    (folder / "a.md").write_text(
-        "# One\n\nThe Lion eats Meat. The Lion uses Teeth.\n\n# Two\n\nA cat."
-    )
-    ingest(store, folder)
-    (folder / "a.md").write_text("# One\n\nThe tiger roars.\n\n# Two\n\nA cat.")
-
-    assert ingest(store, folder).changed == 1
-
-    assert [text for text in texts(store) if "Lion" in text] == []
-    assert sorted(texts(store))[:2] == ["A bird sings.", "A cat."]
-    related = store.search(collection_namespace("default", "relations"), limit=99)
-    assert "Teeth" not in {item.value["object"] for item in related}
-
-
 def test_what_is_forgotten_is_gone_entirely(store: BaseStore, folder: Path) -> None:
     """A file, then the folder; another collection, and what begins alike, stay."""
     (folder.parent / "docs2").mkdir()
@@ -188,15 +172,6 @@ def test_a_collection_has_a_name_that_can_be_one(collection: str) -> None:
     """LangGraph's namespaces take no dots."""
     with pytest.raises(KnowledgeRefused, match="named without dots"):
         ingest(InMemoryStore(), "x", collection)
-
-
-def test_what_is_no_document_is_refused(tmp_path: Path) -> None:
-    """A path where nothing is, and another kind of thing."""
-    wrong: Any = [42]
-    with pytest.raises(KnowledgeRefused, match="there is no file or folder"):
-        ingest(InMemoryStore(), tmp_path / "gone")
-    with pytest.raises(KnowledgeRefused, match="and no int"):
-        ingest(InMemoryStore(), wrong)
 
 
 async def test_under_a_loop_the_async_form_is_asked_for(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
-from langchain_core.tools import BaseTool, StructuredTool, Tool, tool
+from langchain_core.tools import StructuredTool, Tool, tool
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from pydantic import PrivateAttr
@@ -25,7 +25,6 @@ from daruma.tools.knowledge import KNOWLEDGE_TOOLS, Relation, aingest, ingest, w
 from daruma.tools.knowledge._knowledge_tools import (
     FROM_DOCUMENTS,
     FROM_WEB,
-    SHOWN,
     render_web_results,
 )
 from daruma.tools.text import WORDS_ONLY
@@ -92,29 +91,6 @@ def test_a_hybrid_search_finds_other_words(postgres_url: str) -> None:
 
     assert "The automobile was built" in answer
     assert "alone" not in answer
-
-
-async def test_an_answer_has_an_end(store: BaseStore) -> None:
-    """It is cut between passages, and says so."""
-    for number in range(20):
-        await store.aput(
-            ("daruma", "knowledge", "big", "passages"),
-            f"k{number}",
-            {
-                "kind": "passage",
-                "text": "whale " * 240,
-                "title": "t",
-                "headings": [],
-                "source": "s",
-                "line": 1,
-                "names": [],
-            },
-        )
-
-    answer = await told(store, "search_knowledge", query="whale", limit=20)
-
-    assert len(answer) < SHOWN + 500
-    assert "more left out" in answer
 
 
 async def test_a_thing_is_told_with_its_relations(store: BaseStore, tmp_path: Path) -> None:
@@ -310,9 +286,3 @@ def test_a_tool_that_searches_for_nothing_is_refused(given: Any) -> None:
 def test_results_of_any_form_are_told(result: str, lines: list[str]) -> None:
     """What is no record is shown as it is."""
     assert render_web_results(result, 5).split("\n") == lines
-
-
-def test_a_long_result_is_cut() -> None:
-    """One page does not fill the context."""
-    assert len(render_web_results(f'[{{"content": "{"x" * 50_000}"}}]', 1)) < 2200
-    assert isinstance(web_search(duck), BaseTool)

@@ -73,15 +73,6 @@ async def test_what_fits_is_recalled_and_told() -> None:
     assert events == [MemoryRecalled(ids=(found.memories[0].id,))]
 
 
-async def test_what_only_a_search_would_find_is_not_recalled() -> None:
-    """CX-05: one common word is no reason to put it into every request."""
-    store = await holding("Prices have a total.")
-    goal = "Rename the column amount to total in all invoices"
-
-    assert len(await Memories(store, "o").search(goal, 5)) == 1
-    assert texts(await recalled(store, goal)) == []
-
-
 async def test_no_more_than_the_limit() -> None:
     """The best ones, in their order."""
     store = await holding(*(f"billing {'test ' * (n == 3)}{n}" for n in range(9)))

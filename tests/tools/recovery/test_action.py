@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
 from tests.parts import a_call, a_context, a_failure, a_recovery, a_state, a_task, settings, taken
 from tests.scripted_runs import shout
 
@@ -33,6 +32,7 @@ LOOP = Failure(code="loop_detected", node="main", message="a loop", tool="shout"
 AT_VERIFY = a_failure("workspace_conflict", "verify")
 AT_PLAN = a_failure(node="plan")
 BOTH = ("shout", "whisper")
+ONE = ("shout",)
 TRIED = taken("recover", recovery=a_recovery("retry", tool="shout")) * 2
 
 
@@ -83,51 +83,40 @@ def test_there_has_to_be_budget_to_go_on_with(failure: Failure, steps: Any, room
 
 
 @pytest.mark.parametrize(
-    ("action", "failure", "given", "becomes"),
+    ("action", "failure", "tools", "becomes"),
     [
-        ("retry", LOOP, {}, "retry"),
-        ("retry", LOOP, {"steps": TRIED}, "alternative-tool"),
-        ("retry", FAILURE, {"steps": TRIED}, "retry"),
-        ("parameter-adjustment", LOOP, {"steps": TRIED}, "alternative-tool"),
-        ("alternative-tool", LOOP, {}, "alternative-tool"),
-        ("alternative-tool", FAILURE, {}, "parameter-adjustment"),
-        ("alternative-tool", AT_PLAN, {}, "parameter-adjustment"),
-        ("escalate", LOOP, {"steps": TRIED}, "escalate"),
-        ("give-up", LOOP, {"steps": TRIED}, "give-up"),
+        ("retry", LOOP, BOTH, "retry"),
+        ("retry worn out", LOOP, BOTH, "alternative-tool"),
+        ("retry worn out", FAILURE, BOTH, "retry"),
+        ("retry worn out", LOOP, ONE, "escalate"),
+        ("parameter-adjustment worn out", LOOP, BOTH, "alternative-tool"),
+        ("alternative-tool", LOOP, BOTH, "alternative-tool"),
+        ("alternative-tool", FAILURE, BOTH, "parameter-adjustment"),
+        ("alternative-tool", AT_PLAN, BOTH, "parameter-adjustment"),
+        ("alternative-tool", LOOP, ONE, "parameter-adjustment"),
+        ("alternative-tool worn out", LOOP, ONE, "escalate"),
+        ("alternative-tool whisper", LOOP, BOTH, "alternative-tool whisper"),
+        ("alternative-tool sing", LOOP, BOTH, "alternative-tool"),
+        ("escalate worn out", LOOP, BOTH, "escalate"),
+        ("give-up worn out", LOOP, BOTH, "give-up"),
     ],
 )
 def test_what_can_not_be_done_becomes_what_comes_next(
-    action: Strategy, failure: Failure, given: dict[str, Any], becomes: str
+    action: str, failure: Failure, tools: tuple[str, ...], becomes: str
 ) -> None:
-    """RE-07: a tool is tried again twice; hiding needs a tool that failed."""
-    found = allowed_action(RecoveryAction(strategy=action), state(**given), failure, BOTH)
+    """RE-07, TL-06: a tool is tried again twice; another one has to be there, and shown.
 
-    assert found.strategy == becomes
+    Hiding needs a tool that failed, and leaves one: a model would have nothing, or be told to call
+    what it has not got.
+    """
+    chosen, _, rest = action.partition(" ")
+    worn = rest == "worn out"
+    strategy: Any = chosen
+    given_ = RecoveryAction(strategy=strategy, tool_name=None if worn else rest or None)
 
+    found = allowed_action(given_, state(steps=TRIED if worn else []), failure, tools)
 
-def test_a_tool_that_is_not_shown_is_not_recommended() -> None:
-    """TL-06: a model would be told to call what it has not got."""
-    action = RecoveryAction(strategy="alternative-tool", tool_name="hidden")
-
-    found = allowed_action(action, state(), LOOP, BOTH)
-
-    assert (found.strategy, found.tool_name) == ("alternative-tool", None)
-
-
-def test_the_only_tool_is_not_hidden() -> None:
-    """The model would be left with nothing; worn out, it is a person's turn."""
-    other = RecoveryAction(strategy="alternative-tool")
-    again = RecoveryAction(strategy="retry")
-
-    assert allowed_action(other, state(), LOOP, ("shout",)).strategy == "parameter-adjustment"
-    assert allowed_action(again, state(steps=TRIED), LOOP, ("shout",)).strategy == "escalate"
-
-
-def test_another_tool_that_is_not_there_is_no_way_round_the_limit() -> None:
-    """RE-07: what is left of it is one more try of the worn out tool."""
-    other = RecoveryAction(strategy="alternative-tool")
-
-    assert allowed_action(other, state(steps=TRIED), LOOP, ("shout",)).strategy == "escalate"
+    assert f"{found.strategy} {found.tool_name or ''}".strip() == becomes
 
 
 def test_the_tool_that_is_to_be_used_is_not_hidden() -> None:
@@ -170,14 +159,6 @@ def test_assent_follows_from_confidence(strategy: Strategy, confidence: float, a
     action = RecoveryAction(strategy=strategy, confidence=confidence)
 
     assert with_assent(action, recovery).assent == assent
-
-
-@pytest.mark.parametrize(("named", "kept"), [("whisper", "whisper"), ("sing", None)])
-def test_another_tool_is_one_that_there_is(named: str, kept: str | None) -> None:
-    """Else the model would be told to use what it can not find."""
-    action = RecoveryAction(strategy="alternative-tool", tool_name=named)
-
-    assert allowed_action(action, state(), LOOP, BOTH).tool_name == kept
 
 
 def test_what_is_sure_enough_is_done_wherever_the_other_threshold_is() -> None:
@@ -234,20 +215,16 @@ def case(failure: Failure = LOOP) -> RecoveryCase:
     return RecoveryCase(a_state(failure=failure, calls=(a_call(),)), failure, "t/1:recovery:0")
 
 
-@pytest.mark.parametrize("strategy", ["retry", "alternative-tool", "parameter-adjustment"])
-async def test_the_failure_is_closed_and_the_model_told(strategy: Strategy) -> None:
-    """Calls of before are over; the failure is remembered as the origin."""
-    update: Any = await carried_out(case(), RecoveryAction(strategy=strategy), a_context())
-
-    assert (update["failure"], update["origin"], update["calls"]) == (None, LOOP, ())
-    assert [m.id for m in update["messages"]] == ["t/1:recovery:0"]
-
-
 async def test_giving_up_changes_nothing() -> None:
-    """The failure stays open: it goes on to emergency."""
-    update: Any = await carried_out(case(), RecoveryAction(strategy="give-up"), a_context())
+    """The failure stays open: it goes on to emergency. EM-04: the first one stays the origin."""
+    first = a_failure(message="first")
+    met = replace(case(), state=a_state(failure=LOOP, origin=first))
 
-    assert update == {"origin": LOOP, "action": None}
+    for given_, origin in ((case(), LOOP), (met, first)):
+        update: Any = await carried_out(given_, RecoveryAction(strategy="give-up"), a_context())
+        assert update == {"origin": origin, "action": None}
+        again: Any = await carried_out(given_, RecoveryAction(strategy="retry"), a_context())
+        assert again["origin"] == origin
 
 
 @pytest.mark.parametrize(
@@ -288,61 +265,35 @@ def test_the_advice_names_what_failed_and_what_to_do(
     assert said.endswith("It is slow.")
 
 
-@pytest.mark.parametrize(("parameters", "called"), [(None, False), ({}, True)])
-async def test_a_call_needs_parameters_if_only_none(
-    parameters: dict[str, str] | None, called: bool
+@pytest.mark.parametrize(
+    ("name", "parameters", "policy", "called"),
+    [
+        ("shout", None, {}, None),
+        ("shout", {}, {}, {}),
+        ("Shout", {"Text": "x"}, {}, {"text": "x"}),
+        ("shout", {"text": "x"}, {"shout": "deny"}, {"text": "x"}),
+    ],
+    ids=["not given", "none", "mended", "denied"],
+)
+async def test_a_corrected_call_is_like_any_other(
+    name: str, parameters: Any, policy: dict[str, str], called: dict[str, str] | None
 ) -> None:
-    """Not given they are advice; given as none they are those of a tool that takes none."""
-    action = RecoveryAction(
-        strategy="parameter-adjustment", tool_name="shout", parameters=parameters
-    )
-    update: Any = await carried_out(case(), action, a_context(tools=[shout]))
+    """TL-03, TL-11, TL-12: on record if it was mended, answered with an error if it can not run.
 
-    assert isinstance(update["messages"][0], AIMessage) is called
-
-
-async def test_a_corrected_call_that_was_mended_is_on_record() -> None:
-    """TL-11: as for any call."""
+    Parameters that are not given are advice; given as none they are those of a tool that takes
+    none. OpenAI refuses ids of calls with more than 40 characters.
+    """
     events: list[Event] = []
-    action = RecoveryAction(
-        strategy="parameter-adjustment", tool_name="Shout", parameters={"Text": "x"}
-    )
-    update: Any = await carried_out(case(), action, a_context(tools=[shout], events=events))
-
-    assert [(c.name, c.args) for c in update["calls"]] == [("shout", {"text": "x"})]
-    assert [e.type for e in events] == ["answer_audited"]
-
-
-async def test_a_corrected_call_has_an_id_that_providers_take() -> None:
-    """OpenAI refuses ids of calls with more than 40 characters, and a thread's id may have more."""
-    action = RecoveryAction(
-        strategy="parameter-adjustment", tool_name="shout", parameters={"text": "x"}
-    )
+    action = RecoveryAction(strategy="parameter-adjustment", tool_name=name, parameters=parameters)
+    context = a_context(tools=[shout], events=events, given=settings(tools={"policy": policy}))
     long = replace(case(), message_id=f"{'f' * 36}/1:recovery:0")
-    update: Any = await carried_out(long, action, a_context(tools=[shout]))
+    update: Any = await carried_out(long, action, context)
 
-    (call,) = update["messages"][0].tool_calls
-    assert len(call["id"]) <= 40
-
-
-async def test_the_first_failure_stays_the_origin() -> None:
-    """EM-04: recovery may meet others on the way."""
-    first = a_failure(message="first")
-    given = replace(case(), state=a_state(failure=LOOP, origin=first))
-    update: Any = await carried_out(given, RecoveryAction(strategy="retry"), a_context())
-
-    assert update["origin"] == first
-
-
-async def test_a_corrected_call_that_can_not_run_is_answered_with_an_error() -> None:
-    """TL-03 and TL-12: it is like any other call."""
-    action = RecoveryAction(
-        strategy="parameter-adjustment", tool_name="shout", parameters={"text": "x"}
-    )
-    denied = settings(tools={"policy": {"shout": "deny"}})
-    context = a_context(tools=[shout], given=denied)
-    update: Any = await carried_out(case(), action, context)
-
-    message, result = update["messages"]
-    assert result.tool_call_id == message.tool_calls[0]["id"]
-    assert result.status == "error"
+    message, *results = update["messages"]
+    calls = [each for each in getattr(message, "tool_calls", []) if len(each["id"]) <= 40]
+    assert [each["name"] for each in calls] == ([] if called is None else [name])
+    assert [e.type for e in events] == ["answer_audited"] * (name == "Shout")
+    if policy:
+        assert [(each.tool_call_id, each.status) for each in results] == [(calls[0]["id"], "error")]
+    elif called:
+        assert [(each.name, each.args) for each in update["calls"]] == [("shout", called)]

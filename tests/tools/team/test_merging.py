@@ -14,7 +14,6 @@ from tests.worktrees import git
 from daruma.tools.snapshots import Entry, EntryKind, Restored, Snapshots, Store, store_of
 from daruma.tools.team import worktree_folder
 from daruma.tools.team._merging import (
-    Conflict,
     Merge,
     NotMerged,
     TextMerge,
@@ -116,13 +115,6 @@ def test_work_that_meets_other_work_stays_out_whole(
     assert why in done.conflicts[0].why
 
 
-def test_all_conflicts_are_named() -> None:
-    """Sorted, each once."""
-    done, _, _ = merge({}, {"b": "1", "a": "1", "c/d": "1"}, {"b": "2", "a": "2", "c/d": "2"})
-
-    assert [each.path for each in done.conflicts] == ["a", "b", "c/d"]
-
-
 def test_a_mode_and_a_content_are_merged() -> None:
     """One side made it a program, the other changed what it does."""
     kept = Kept()
@@ -132,31 +124,12 @@ def test_a_mode_and_a_content_are_merged() -> None:
     assert done.goal == {"a": kept.file("y", 0o755)}
 
 
-def test_two_modes_are_a_conflict() -> None:
-    """Neither is the right one for sure."""
-    kept = Kept()
-    base, mine, theirs = ({"a": kept.file("x", mode)} for mode in (0o644, 0o600, 0o755))
-    done = merge_changes(base, mine, theirs, kept.read)
-
-    assert done.conflicts == (
-        Conflict("a", "two permissions: 600 in the workspace, 755 in the phase"),
-    )
-
-
 def test_what_never_came_into_the_worktree_is_not_deleted() -> None:
     """Files that are too large to be kept, and sockets."""
     there: Files = {"large": unread("9"), "socket": SPECIAL}
     done, _, _ = merge(there, there, {})
 
     assert done == Merge({})
-
-
-def test_a_socket_that_the_work_left_behind_is_no_work() -> None:
-    """It has no content that could be brought over."""
-    done, _, _ = merge({}, {}, {"socket": SPECIAL, "a": "x"})
-
-    assert list(done.goal) == ["a"]
-    assert done.conflicts == ()
 
 
 def settled(base: Files, mine: Files, theirs: Files, phase: str = "p1") -> dict[str, str]:
@@ -218,34 +191,6 @@ def test_the_name_of_a_phase_leads_nowhere() -> None:
     found = settled({}, {"a": "\0m"}, {"a": "\0t"}, phase="../../x y")
 
     assert set(found) == {"a", "a.phase-_x_y"}
-
-
-def test_a_folder_with_two_modes_is_not_doubled() -> None:
-    """What lies in it is merged as ever."""
-    kept = Kept()
-    states = kept.states({"d/x": "x"}, {"d/x": "x"}, {"d/x": "t"})
-    for state, mode in zip(states, (0o755, 0o700, 0o750), strict=True):
-        state["d"] = Entry("directory", mode, "")
-    done = with_markers(*states, kept.read, "p1")
-
-    assert [each.path for each in done.conflicts] == ["d"]
-    assert kept.texts(reached(states[1], done.goal), done) == {"d/x": "t"}
-    assert reached(states[1], done.goal)["d"].mode == 0o700
-
-
-def test_without_conflicts_markers_are_none() -> None:
-    """Then both ways lead to the same."""
-    kept = Kept()
-    states = kept.states({"a": LINES}, {"a": f"0\n{LINES}"}, {"a": f"{LINES}10\n", "b": "b"})
-
-    assert with_markers(*states, kept.read, "p1") == merge_changes(*states, kept.read)
-
-
-def test_an_empty_folder_comes_in() -> None:
-    """It is work too: a program may need it."""
-    done = merge_changes({}, {}, {"d": FOLDER}, Kept().read)
-
-    assert done.goal == {"d": FOLDER}
 
 
 # --- From a worktree into the workspace: snapshots, a merge, and its goal applied, with real
@@ -315,28 +260,6 @@ async def test_the_work_of_two_members_comes_together(workspace: Path) -> None:
     assert files(workspace) == expected
     assert (workspace / "src" / "a.py").stat().st_mode & 0o777 == 0o755
     assert git(workspace, "diff", "--cached", "--name-only") == "staged.txt\n"
-
-
-async def test_a_conflict_leaves_the_workspace_as_it_is_until_it_is_settled(
-    workspace: Path,
-) -> None:
-    """PL-06: all of the work stays out; with markers it can be seen, in a worktree as here."""
-    members = [Member(workspace, phase) for phase in ("p1", "p2")]
-    one, two = [await each.begin() for each in members]
-    (one / "c.txt").write_text("one\n")
-    (two / "c.txt").write_text("two\n")
-    (two / "also.txt").write_text("also\n")
-    members[0].bring()
-    before = files(workspace)
-    done, _ = members[1].bring()
-
-    assert [each.path for each in done.conflicts] == ["c.txt"]
-    assert files(workspace) == before
-    members[1].bring(markers=True)
-    assert files(workspace) == before | {
-        "c.txt": "<<<<<<< the workspace\none\n=======\ntwo\n>>>>>>> phase p2\n",
-        "also.txt": "also\n",
-    }
 
 
 async def test_what_is_ignored_is_neither_brought_along_nor_missed(workspace: Path) -> None:

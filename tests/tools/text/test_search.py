@@ -147,38 +147,24 @@ FIX = "Fix the rounding of invoices in bill/split.py"
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("one", "other", "least", "most"),
     [
-        FIX,
-        "fix rounding of the invoices in bill/split.py!",
-        "Please fix how invoices are rounded (bill/split.py)",
+        (FIX, FIX, 1, 1),
+        (FIX, "fix rounding of the invoices in bill/split.py!", needed_likeness(1), 1),
+        (FIX, "Please fix how invoices are rounded (bill/split.py)", needed_likeness(1), 1),
+        ("Fix module number 7", "Fix module number 8", SAME_KIND, 0.99),
+        (FIX, "Document the config parser", 0, SAME_KIND - 0.01),
+        (FIX, "Fix the login", 0, SAME_KIND - 0.01),
+        (FIX, "", 0, 0),
+        (FIX, "!?", 0, 0),
     ],
 )
-def test_the_same_in_other_words_is_alike(other: str) -> None:
-    """Enough to be told of a pitfall that one task alone has met."""
-    assert likeness(FIX, other) >= needed_likeness(1)
-
-
-@pytest.mark.parametrize("other", ["Document the config parser", "Fix the login", "", "!?"])
-def test_another_thing_is_another_kind(other: str) -> None:
-    """One verb in common is no kinship."""
-    assert likeness(FIX, other) < SAME_KIND
-
-
-def test_numbers_tell_tasks_of_one_kind_apart() -> None:
-    """However short they are."""
-    assert SAME_KIND <= likeness("Fix module number 7", "Fix module number 8") < 1
-
-
-def test_more_tasks_need_less_likeness() -> None:
-    """One failure is enough where the goal comes again nearly the same."""
+def test_the_same_in_other_words_is_alike(one: str, other: str, least: float, most: float) -> None:
+    """Enough to be told of a pitfall that one task has met; numbers tell tasks of a kind apart."""
+    assert least <= likeness(one, other) <= most
     assert needed_likeness(1) > needed_likeness(2) > needed_likeness(3) == needed_likeness(100)
-
-
-def test_the_most_alike_of_several_counts() -> None:
-    """A pitfall has been met under several goals."""
-    assert likeness_to_any(FIX, ["Document the parser", FIX]) == 1
-    assert likeness_to_any(FIX, []) == 0
+    assert likeness_to_any(one, ["Speed up the page", other]) >= likeness(one, other)
+    assert likeness_to_any(one, []) == 0
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
@@ -198,34 +184,25 @@ TEXTS = [
 ]
 
 
-def places(query: str, texts: list[str]) -> list[int]:
-    return [place for place, _ in rank_texts(query, texts)]
-
-
-def test_a_rare_word_counts_more_than_a_common_one() -> None:
-    """One text has the lease, three the thread."""
-    assert places("lease thread", ["a thread", "thread here", "the thread", "a lease"])[0] == 3
-    assert places("thread", TEXTS)[0] == 2
-    assert 3 not in places("lease thread process", TEXTS)
-
-
-def test_the_shorter_of_two_texts_comes_first() -> None:
-    """With the same words in it, it is more about them; equal ones keep their order."""
-    assert places("lease", ["lease " + "other " * 50, "a lease", "a lease"]) == [1, 2, 0]
-
-
-def test_without_a_common_word_nothing_is_found() -> None:
-    """Neither for an empty query nor for no texts."""
-    assert rank_texts("zebra", TEXTS) == rank_texts("", TEXTS) == rank_texts("lease", []) == []
-
-
-def test_what_shares_too_little_is_left_out_where_that_is_asked() -> None:
-    """One common word of four is chance; words that no text has count too."""
-    query = "lease renewed zebra process"
-
-    assert [place for place, _ in rank_texts(query, TEXTS)] == [0, 1, 2]
-    assert [place for place, _ in rank_texts(query, TEXTS, 1 / 3)] == [0]
-    assert rank_texts("zebra giraffe gnu process", TEXTS, 1 / 3) == []
+@pytest.mark.parametrize(
+    ("query", "texts", "share", "found"),
+    [
+        ("lease thread", ["a thread", "thread here", "the thread", "a lease"], 0, [3, 0, 1, 2]),
+        ("thread", TEXTS, 0, [2, 1, 0]),
+        ("lease", ["lease " + "other " * 50, "a lease", "a lease"], 0, [1, 2, 0]),
+        ("zebra", TEXTS, 0, []),
+        ("", TEXTS, 0, []),
+        ("lease", [], 0, []),
+        ("lease renewed zebra process", TEXTS, 0, [0, 1, 2]),
+        ("lease renewed zebra process", TEXTS, 1 / 3, [0]),
+        ("zebra giraffe gnu process", TEXTS, 1 / 3, []),
+    ],
+)
+def test_a_rare_word_counts_more_and_the_shorter_text_comes_first(
+    query: str, texts: list[str], share: float, found: list[int]
+) -> None:
+    """One common word of four is chance, where that is asked; words that no text has count too."""
+    assert [place for place, _ in rank_texts(query, texts, share)] == found
 
 
 @given(st.lists(st.text(max_size=30), max_size=6), st.text(max_size=20))
@@ -305,6 +282,7 @@ async def test_a_store_that_does_not_rank_is_ranked_here_by_words() -> None:
     assert (keys(words), words.note) == (["id"], "")
     assert words.items[0].score
     assert (await search_store(store, NOTES, "E4711", filter={"n": {"$lt": 3}})).items == ()
+    assert await search_store(InMemoryStore(), NOTES, "car") == SearchResult()
 
 
 async def test_a_store_that_ranks_by_meaning_is_fused_with_words() -> None:
@@ -317,26 +295,6 @@ async def test_a_store_that_ranks_by_meaning_is_fused_with_words() -> None:
     found = await search_store(store, NOTES, "E4711", limit=9)
     assert (keys(found)[0], found.note) == ("id", "")
     assert {item.namespace for item in found.items} == {NOTES}
-
-
-class Blind(ToyEmbeddings):
-    """To it all texts mean the same."""
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [[1.0] * self.size for _ in texts]
-
-
-async def test_where_meaning_tells_nothing_words_decide() -> None:
-    """The best by words goes before what is merely as near as all else."""
-    store = filled(InMemoryStore(index={"dims": ToyEmbeddings.SIZE, "embed": Blind()}))
-
-    assert keys(await search_store(store, NOTES, "E4711", way="meaning", limit=1)) != ["id"]
-    assert keys(await search_store(store, NOTES, "E4711", limit=1)) == ["id"]
-
-
-async def test_an_empty_store_has_nothing_to_say() -> None:
-    """No note either."""
-    assert await search_store(InMemoryStore(), NOTES, "car") == SearchResult()
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage, ToolMessage
-from tests.parts import a_phase, a_plan, a_task
+from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
+from tests.parts import a_task
 from tests.scripted_runs import illegal
 from tests.tools.context_window.asked_models import (
     SAYS,
@@ -18,7 +18,6 @@ from tests.tools.context_window.asked_models import (
 )
 from tests.tools.context_window.histories import HISTORIES, rounds, working
 
-from daruma.state.plan import message_id
 from daruma.state.steps import Compaction, Crowded
 from daruma.tools.provider_messages import sendable
 from daruma.tools.tokens import ESTIMATE
@@ -42,18 +41,6 @@ def test_what_was_recalled_goes_first() -> None:
 
     assert (done.cost.saved, done.compaction.memory) == ({"memory": 1400}, "t/1")
     assert done.compaction.pruned_through == ""
-
-
-def test_then_old_outputs() -> None:
-    """Deep, so that it is long until the next time: all but the latest are left out."""
-    history, models = working(20), Models()
-
-    done = compact(history, models, budget=4000)
-
-    assert [*done.cost.saved] == ["prune"]
-    assert done.cost.after <= 0.9 * 4000 < 4000 < done.cost.before
-    assert models.asked == []
-    assert view(history, done.compaction)[-2:] == history[-2:]
 
 
 def test_then_old_turns() -> None:
@@ -110,22 +97,6 @@ def test_what_can_not_be_brought_under_it_is_a_failure(fixed: int, tools: int, s
     assert (done.failure.code, done.failure.node) == ("bad_request", "main")
 
 
-def test_the_next_summary_is_made_of_the_last_and_what_came_since() -> None:
-    """So that what was said early is still known late."""
-    history = [HumanMessage("Do it: NEEDLE-1", id="first"), *talking(60)[1:]]
-    history.insert(5, HumanMessage("The door's code is NEEDLE-7", id="early"))
-    compaction: Compaction | None = None
-    for turn in range(1, 8):
-        history += [
-            HumanMessage(f"NEEDLE-1{turn} " + "so on " * 40, id=f"t{turn}.{n}") for n in range(9)
-        ]
-        compaction = compact(history, Models(auxiliary="reads"), before=compaction).compaction
-
-    shown = view(history, compaction)
-    assert all(f"NEEDLE-1{turn}" in shown[1].text for turn in range(1, 6))
-    assert "NEEDLE-7" in shown[1].text
-
-
 def test_a_provider_that_counts_more_is_believed() -> None:
     """Twice as much, at most, of what we count."""
     history = working(20)
@@ -133,14 +104,6 @@ def test_a_provider_that_counts_more_is_believed() -> None:
     done = compact(history, Models(), budget=4000, factor=2.0)
 
     assert done.cost.after == 2 * weight(history, done.compaction) <= 0.9 * 4000
-
-
-def test_what_was_learnt_from_a_refusal_stays_for_the_task() -> None:
-    """The next requests keep below it."""
-    done = compact(working(20), Models(), budget=4000, refused="too long")
-
-    assert (done.compaction.limit, done.compaction.limit_of) == (4000, "t/1")
-    assert done.cost.refused
 
 
 @pytest.mark.long
@@ -193,20 +156,6 @@ def test_a_compaction_that_can_save_nothing_changes_nothing() -> None:
     assert done.failure is None
 
 
-def test_what_a_phase_is_about_stays_as_it_was_said() -> None:
-    """The summary is a record and no request: without it nobody would say what is to be done."""
-    plan = a_plan(a_phase("a"), a_phase("b"), current="b")
-    asks = HumanMessage("Phase 2 of 2: make the tea", id=message_id(plan.id, "b"))
-    history = [*talking(30), asks, *working(20)[1:]]
-    state = replace(state_of(history), plan=plan)
-    crowded = Crowded(node="main", budget=2000, fixed=300)
-
-    done = driven(compact_history(state, crowded, context_of(Models())))
-
-    assert done.compaction.kept == ("first", asks.id)
-    assert asks in view(history, done.compaction)
-
-
 def test_what_was_pruned_stays_so_behind_a_summary() -> None:
     """The latest part may reach into it: as whole outputs it would be more than before."""
     talk = [each.model_copy(update={"id": f"said {each.id}"}) for each in talking(60)[1:]]
@@ -234,17 +183,6 @@ def test_a_cut_does_not_outlive_what_made_it_needful() -> None:
     shown = view([long, *history[1:]], done.compaction)
     assert [*done.cost.saved] == ["summarise"]
     assert (shown[0], len(shown[1].text) > 1000) == (long, True)
-
-
-def test_a_summary_counts_what_is_not_shown_any_more() -> None:
-    """Instructions of an application stay, wherever they stand."""
-    history = [*talking(60), SystemMessage("Be kind.", id="kind"), *talking(60)[1:]]
-    for number, each in enumerate(history[62:]):
-        each.id = f"n{number}"
-
-    done = compact(history, Models())
-
-    assert done.cost.messages == len(history) - len(view(history, done.compaction)) + 1
 
 
 def test_the_summariser_knows_the_goal_and_the_tasks_own_request_is_kept() -> None:

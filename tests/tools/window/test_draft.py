@@ -11,7 +11,7 @@ from tests.tools.context_window.histories import working
 from daruma.state.channels import State
 from daruma.state.failure import Failure, ModelFailed, TooLong
 from daruma.state.steps import Asking, Compaction, ContextCost, Crowded, Step
-from daruma.state.usage import Failover, Usage
+from daruma.state.usage import Usage
 from daruma.tools.context import Context
 from daruma.tools.memory import MEMORY_TOOLS as TOOLS
 from daruma.tools.tokens import ESTIMATE
@@ -19,6 +19,7 @@ from daruma.tools.window import Draft, after_provider_refusal, check_size, too_l
 from daruma.tools.window._view import factor_of
 
 HISTORY = working(20)
+NODES: tuple[Asking, ...] = ("main", "plan", "reflect")
 DRAFT = Draft("main", [SystemMessage("Work.")], HISTORY)
 LONG = ModelFailed("too long", too_long=TooLong())
 COST = ContextCost(node="main", budget=1, before=2, after=1, saved={})
@@ -38,16 +39,37 @@ def counted(asked: int, by_provider: int) -> list[Step]:
     return taken("think", counted=asked, usage=usage)
 
 
-def test_without_a_budget_nothing_is_counted() -> None:
-    """It would only take time."""
-    assert check_size(DRAFT, state(), within(None)) == (0, None)
+NOTED = replace(DRAFT, tail=[HumanMessage("changed " * 50)])
+BEFORE = [replace(each, task_id="t/0") for each in taken("compress")]
+LEARNT = Compaction(limit=2500, limit_of="t/1")
+OWN, _ = check_size(DRAFT, state(), within(60_000))
 
 
-def test_a_request_that_fits_is_counted() -> None:
-    """So that the provider's count can be held against it."""
-    count, wrong = check_size(DRAFT, state(), within(60_000))
+@pytest.mark.parametrize(
+    ("draft", "values", "window", "budget"),
+    [
+        (DRAFT, {}, None, None),
+        (DRAFT, {}, 60_000, None),
+        (DRAFT, {}, OWN + 1, None),
+        (DRAFT, {"steps": counted(100, 150)}, OWN + 1, OWN + 1),  # by the provider's count
+        (NOTED, {"steps": taken("summarise", "compress")}, 3000, 3000),
+        (DRAFT, {"steps": BEFORE}, 3000, 3000),
+        *((replace(DRAFT, node=node), {"compaction": LEARNT}, None, 2500) for node in NODES),
+        (DRAFT, {"compaction": replace(LEARNT, limit_of="t/0")}, None, None),
+    ],
+)
+def test_a_request_that_fits_is_counted(
+    draft: Draft, values: dict[str, Any], window: int | None, budget: int | None
+) -> None:
+    """CX-01: another leads to a compaction, also right after one, such as for a note about files.
 
-    assert (wrong, count > 4000) == (None, True)
+    What was learnt is the budget of its task from then on; without one nothing is counted.
+    """
+    count, wrong = check_size(draft, state(**values), within(window))
+
+    assert isinstance(wrong, Crowded) is (budget is not None)
+    assert getattr(wrong, "budget", None) == budget
+    assert (count > 4000) is (window is not None or budget is not None)
 
 
 def test_one_that_does_not_is_crowded() -> None:
@@ -59,15 +81,6 @@ def test_one_that_does_not_is_crowded() -> None:
     assert isinstance(wrong, Crowded)
     assert (wrong.node, wrong.budget, wrong.factor, wrong.memory > 500) == ("main", 3000, 1.0, True)
     assert 10 < wrong.fixed < 30
-
-
-def test_what_comes_in_right_after_a_compaction_leads_to_another() -> None:
-    """CX-01: such as a note about files that somebody else has changed meanwhile."""
-    noted = replace(DRAFT, tail=[HumanMessage("changed " * 50)])
-
-    _, wrong = check_size(noted, state(steps=taken("summarise", "compress")), within(3000))
-
-    assert isinstance(wrong, Crowded)
 
 
 def test_after_two_compactions_in_a_row_it_is_a_failure() -> None:
@@ -138,42 +151,7 @@ def test_a_second_refusal_is_a_failure_like_any_other(steps: list[Step], again: 
     found = after_provider_refusal(DRAFT, state(steps=steps), within(None), LONG)
 
     assert (found is not None) == again
-
-
-def test_another_failure_is_no_refusal() -> None:
-    """It is dealt with as ever."""
     assert after_provider_refusal(DRAFT, state(), within(None), ModelFailed("down")) is None
-
-
-@pytest.mark.parametrize("node", ["main", "plan", "reflect"])
-def test_what_was_learnt_is_the_budget_from_then_on(node: Asking) -> None:
-    """In this task, and only where it is less than what is set."""
-    learnt = Compaction(limit=2500, limit_of="t/1")
-
-    _, wrong = check_size(replace(DRAFT, node=node), state(compaction=learnt), within(None))
-    other = check_size(DRAFT, state(compaction=replace(learnt, limit_of="t/0")), within(None))
-
-    assert isinstance(wrong, Crowded)
-    assert (wrong.budget, other) == (2500, (0, None))
-
-
-def test_the_compaction_of_another_task_is_not_this_ones() -> None:
-    """The first request of a task comes right behind the last of the one before."""
-    before = [replace(each, task_id="t/0") for each in taken("compress")]
-
-    _, wrong = check_size(DRAFT, state(steps=before), within(3000))
-
-    assert isinstance(wrong, Crowded)
-
-
-def test_a_request_is_over_by_the_providers_count() -> None:
-    """Though by ours there would be room."""
-    own, _ = check_size(DRAFT, state(), within(60_000))
-
-    _, fits = check_size(DRAFT, state(), within(own + 1))
-    _, over = check_size(DRAFT, state(steps=counted(100, 150)), within(own + 1))
-
-    assert (fits, isinstance(over, Crowded)) == (None, True)
 
 
 def test_the_tools_that_are_offered_are_part_of_a_request() -> None:
@@ -187,27 +165,6 @@ def test_the_tools_that_are_offered_are_part_of_a_request() -> None:
     assert own == plain + ESTIMATE.of_tools(TOOLS) > plain + 20
     assert isinstance(wrong, Crowded)
     assert wrong.tools == len(TOOLS)
-
-
-def test_a_request_weighs_what_is_sent() -> None:
-    """A call without a result is sent with one that says so."""
-    history = working(1)[:-1]
-
-    own, _ = check_size(replace(DRAFT, history=history), state(), within(60_000))
-
-    assert own > ESTIMATE.of_messages([*DRAFT.head, *history]) + 4
-
-
-def test_a_refusal_keeps_what_it_took_to_hear_it() -> None:
-    """For the record of what was asked."""
-    took = Failover(requested="m", attempts=())
-
-    found = after_provider_refusal(
-        DRAFT, state(), within(None), ModelFailed("x", too_long=TooLong(), failover=took)
-    )
-
-    assert found is not None
-    assert found.failover == took
 
 
 @pytest.mark.parametrize(

@@ -65,15 +65,6 @@ def test_pieces_are_few_and_fit(history: list[AnyMessage], room: int) -> None:
     assert len(made) == MOST_PIECES or len(held) == len(history)
 
 
-def test_of_far_too_much_both_ends_are_shown() -> None:
-    """The first request and the latest work."""
-    history = working(2000, size=50)
-
-    made = pieces(history, 200, ESTIMATE.of)
-
-    assert (made[0].messages[0], made[-1].messages[-1]) == (history[0], history[-1])
-
-
 # --- What can be said of a history without a model.
 
 
@@ -122,6 +113,7 @@ def test_a_text_is_bounded_by_its_ends() -> None:
 
 # --- Who is asked for a summary, in which order, and what is made of the answers (CX-02, CX-03).
 
+BOTH: list[Role] = ["auxiliary", "main"]
 UNUSABLE = ["fails", "blank", "refuses", "is cut off", "calls"]
 HISTORY = working(20)
 
@@ -135,26 +127,25 @@ def summed_up(models: Models, given: Job, *roles: Role) -> tuple[str, Summariser
     return driven(summariser.summary(given)), summariser
 
 
-def test_the_auxiliary_model_is_asked_first_and_alone() -> None:
-    """Whatever the main one would say."""
-    models = Models()
+@pytest.mark.parametrize(
+    ("models", "roles", "window", "order", "by"),
+    [
+        (Models(), BOTH, 9000, BOTH[:1], "auxiliary"),
+        *((Models(auxiliary=wrong), BOTH, 9000, BOTH, "main") for wrong in UNUSABLE),
+        (Models(main="blank"), BOTH[1:], 9000, BOTH[1:], "rules"),
+        (Models(), BOTH, 700, [], "rules"),  # the request alone would be over it
+    ],
+    ids=["well", *UNUSABLE, "one model", "no room"],
+)
+def test_the_auxiliary_model_is_asked_first_and_alone(
+    models: Models, roles: list[Role], window: int, order: list[str], by: str
+) -> None:
+    """CX-03: without a usable answer, a blank one included, the main one is next, then rules."""
+    text, summariser = summed_up(models, job(window=window), *roles)
 
-    text, summariser = summed_up(models, job(window=9000))
-
-    assert (models.order, summariser.by, text) == (["auxiliary"], "auxiliary", "They talked.")
-    assert models.numbers == [5]
-    assert [call.ok for call in summariser.calls] == [True]
-
-
-@pytest.mark.parametrize("wrong", UNUSABLE)
-def test_without_a_usable_answer_the_main_model_is_next(wrong: str) -> None:
-    """A blank answer is a failure as much as an exception."""
-    models = Models(auxiliary=wrong)
-
-    text, summariser = summed_up(models, job(window=9000))
-
-    assert (models.order, summariser.by, text) == (["auxiliary", "main"], "main", "They talked.")
-    assert [call.ok for call in summariser.calls] == [False, True]
+    assert (models.order, summariser.by) == (order, by)
+    assert [call.ok for call in summariser.calls] == [role == by for role in order]
+    assert by == "rules" or (text, models.numbers[0]) == ("They talked.", 5)
 
 
 @pytest.mark.parametrize("main", UNUSABLE)
@@ -169,15 +160,6 @@ def test_without_any_it_is_made_by_rules(auxiliary: str, main: str) -> None:
     assert "Asked:\n- Do it" in text
     assert "src/3.py" in text
     assert ESTIMATE.of(text) <= 300
-
-
-def test_where_there_is_one_model_it_is_asked_once() -> None:
-    """CX-03."""
-    models = Models(main="blank")
-
-    _, summariser = summed_up(models, job(window=9000), "main")
-
-    assert (models.order, summariser.by) == (["main"], "rules")
 
 
 def test_what_is_larger_than_a_request_is_folded() -> None:
@@ -195,16 +177,6 @@ def test_what_is_larger_than_a_request_is_folded() -> None:
     assert "<earlier_summary>" in models.asked[1][1][1].text
 
 
-def test_a_model_that_failed_is_not_asked_again() -> None:
-    """Its waits are waited for once, however many pieces there are."""
-    models = Models(auxiliary="fails")
-
-    summed_up(models, job(window=2500))
-
-    assert models.order == ["auxiliary", *["main"] * (len(models.order) - 1)]
-    assert len(models.order) > 2
-
-
 def test_where_models_fail_half_way_rules_do_the_rest() -> None:
     """And what was summarised so far stays."""
 
@@ -219,22 +191,6 @@ def test_where_models_fail_half_way_rules_do_the_rest() -> None:
 
     assert (len(models.asked), summariser.by) == (2, "rules")
     assert "Summarised earlier:\n- They talked." in text
-
-
-def test_a_window_without_room_is_not_asked_for() -> None:
-    """The request alone would be over it."""
-    models = Models()
-
-    _, summariser = summed_up(models, job(window=700))
-
-    assert (models.asked, summariser.by) == ([], "rules")
-
-
-def test_a_summary_that_is_too_long_is_shortened() -> None:
-    """To half as much again as it should have been, at most."""
-    text, _ = summed_up(Models(auxiliary="talks"), job(window=9000))
-
-    assert ESTIMATE.of(text) <= 450
 
 
 def test_the_conversation_is_data() -> None:
