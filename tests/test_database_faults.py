@@ -76,6 +76,7 @@ def test_a_run_ends_the_same_where_messages_are_cut_at_random(
     assert proxy.faults > 5
 
 
+@pytest.mark.long
 def test_a_run_goes_on_where_a_connection_falls_silent(proxy: FaultProxy, tmp_path: Path) -> None:
     """No answer comes back, and no error does; the long form has silence all along the run."""
     meant = untouched(proxy.server, tmp_path / "meant")
@@ -86,6 +87,7 @@ def test_a_run_goes_on_where_a_connection_falls_silent(proxy: FaultProxy, tmp_pa
     assert proxy.faults == 1
 
 
+@pytest.mark.long
 def test_a_slow_database_just_works(proxy: FaultProxy, tmp_path: Path) -> None:
     """10 ms for each piece that is sent; 50 in the long form."""
     meant = untouched(proxy.server, tmp_path / "meant")

@@ -79,6 +79,7 @@ def test_plans_are_brought_under_the_budget_too(mode: str) -> None:
         assert ("plan" in nodes) == (mode == "plan_exec")
 
 
+@pytest.mark.long
 def test_a_reflection_is_within_the_budget_too(tmp_path: Path) -> None:
     """It holds what the checks said, which is the latest."""
     red = {"enabled": True, "commands": ["false"]}

@@ -574,7 +574,7 @@ def open_at_the_end(events: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]
     return opened
 
 
-@settings_event_pairs(max_examples=6, deadline=None)
+@settings_event_pairs(max_examples=3, deadline=None)
 @given(JOURNEYS)
 def test_what_begins_ends(journey: Journey) -> None:
     """PL-04: confirm, reject, timeout, failure, rollback, held, cancelled and resumed."""

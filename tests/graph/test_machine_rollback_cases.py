@@ -81,7 +81,7 @@ def git_of(workspace: Path) -> dict[str, bytes]:
     return {str(path.relative_to(workspace)): path.read_bytes() for path in files}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", CASES)
 def test_a_failed_phase(workspace: Path, name: str) -> None:
     """RO-02, RO-03, RO-05: the order, the end, what is there after it, and what resume builds on.
@@ -133,7 +133,7 @@ def test_keeping_the_files_lets_the_others_go_on(workspace: Path) -> None:
     assert unclosed(run.events) == []
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 def test_a_retry_that_fails_again_asks_again(workspace: Path) -> None:
     """RO-03: each time it is another question."""
     run = run_of(workspace, CASES["fails, fails"])
@@ -179,7 +179,7 @@ def test_what_a_rollback_did_itself_is_not_told_as_somebody_elses(workspace: Pat
     assert run.happened("workspace_drifted") == []
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("reply", [{"answer": "what?"}, {"answer": " "}, {"decision": "keep"}])
 def test_an_answer_that_is_none_leaves_it_held(workspace: Path, reply: dict[str, str]) -> None:
     """The options are named; nothing has changed."""

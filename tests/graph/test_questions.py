@@ -188,7 +188,7 @@ def told(run: Run) -> list[tuple[str, str]]:
 AGREED = ("answered", "looked at", "cancelled", "killed")
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("path", [*AGREED, "denied"])
 def test_a_question_is_told_once_and_closed(case: Case, path: str, tmp_path: Path) -> None:

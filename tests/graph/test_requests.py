@@ -138,6 +138,7 @@ def refused(run: Any, config: Any, said: str) -> None:
     str(error.value).encode()  # it can be printed, whatever it is about
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("metadata", "said"), UNKEPT)
 def test_metadata_that_no_row_keeps_is_refused_and_nothing_is_lost(
     metadata: Any, said: str, postgres: Postgres

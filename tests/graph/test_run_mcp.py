@@ -142,6 +142,7 @@ def test_an_approved_call_is_looked_at_on_the_same_server(
     assert len(server.started) == 2
 
 
+@pytest.mark.long
 def test_images_of_a_tool_reach_the_model(tools: list[Any]) -> None:
     """FA-11: in the message that answers the call, as LangChain has them; on record too."""
     model = RecordingModel(script={"main": [calls(PICTURE_OF), say("Done.")]})

@@ -221,6 +221,7 @@ OPENED: dict[str, tuple[Use, str]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", OPENED)
 def test_a_database_opened_in_another_way(name: str, postgres_url: str) -> None:
     use, said = OPENED[name]

@@ -46,7 +46,7 @@ def test_it_is_the_block_that_helps(tmp_path: Path) -> None:
     assert all(each.lessons and each.lessons.pitfalls for each in found.last)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("arm", [OBSERVING, OFF], ids=lambda arm: arm.name)
 async def test_where_nothing_is_fed_back_all_is_as_before(arm: Arm, tmp_path: Path) -> None:
     """EV-03: but while observing it is on record what would have been given."""

@@ -22,6 +22,7 @@ async def test_noise_brings_nothing_into_use(seed: int) -> None:
         assert not any(text in prompt for text in HOSTILE)
 
 
+@pytest.mark.long
 async def test_noise_does_begin_comparisons() -> None:
     """Else it would prove nothing: advice that is against itself looks like advice."""
     found = [await noise(seed) for seed in range(3)]

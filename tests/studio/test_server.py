@@ -95,6 +95,7 @@ def test_a_review_is_answered_in_each_way(thread: Thread) -> None:
     assert thread.status == "completed"
 
 
+@pytest.mark.long
 def test_an_approval_is_given_in_the_inbox(thread: Thread) -> None:
     """It shows exactly what will run; an edit is what runs then, without a second question."""
     thread.plays(ASKED, main=[command("touch one", "a"), DONE])
@@ -207,6 +208,7 @@ def test_an_assistant_has_settings_of_its_own(thread: Thread) -> None:
     assert thread.question["value"]["type"] == "approval_request"
 
 
+@pytest.mark.long
 def test_a_run_without_a_thread_is_a_run(thread: Thread) -> None:
     """It remembers nothing, and ends as any other."""
     thread.server.plays(ANY, main=[DONE])
@@ -249,6 +251,7 @@ def test_a_cancelled_run_is_gone_on_with(thread: Thread) -> None:
     assert thread.status == "completed"
 
 
+@pytest.mark.long
 def test_a_run_that_is_taken_back_leaves_nothing(thread: Thread) -> None:
     """Neither its command nor a checkpoint."""
     run, life = started(thread)

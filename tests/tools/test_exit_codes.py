@@ -110,7 +110,7 @@ def all_ends(line: str, programs: Path, shell: str = "/bin/sh") -> set[bool]:
 
 
 @settings(
-    max_examples=20,
+    max_examples=10,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -114,6 +114,7 @@ def test_yes_agrees_to_what_is_optional_only(daruma: Daruma) -> None:
     assert (daruma.folder / "ws" / "made").exists()
 
 
+@pytest.mark.long
 def test_a_task_does_not_write_the_next_ones_rules(daruma: Daruma) -> None:
     """A file that the model made or changed counts once a person agrees to it, wherever (SE-02)."""
     wanted = {"command": "create", "path": "daruma.yaml"}
@@ -161,7 +162,7 @@ def test_a_task_does_not_write_its_own_rules(daruma: Daruma) -> None:
     assert [(home / name).exists() for name in ("one", "two")] == [True, False]
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("again", ["resume", "retry"])
 def test_a_reopened_thread_keeps_its_model_and_settings(daruma: Daruma, again: str) -> None:
     """It stops at a question before its first step: who answers goes on under the same rules."""
@@ -180,6 +181,7 @@ def test_a_reopened_thread_keeps_its_model_and_settings(daruma: Daruma, again: s
     assert not (daruma.folder / "ws" / "two").exists()
 
 
+@pytest.mark.long
 def test_a_thread_keeps_its_settings_and_its_model(
     daruma: Daruma, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,6 +311,7 @@ def test_a_held_thread_has_its_result_and_says_how_to_answer(held: Daruma) -> No
     assert held("show", "t", "--json").json["status"] == "held"
 
 
+@pytest.mark.long
 def test_a_rollback_is_tried_again_once_that_can_help(held: Daruma) -> None:
     """What stood in its way was mended by hand; the other phase is done after it."""
     run(held)

@@ -278,7 +278,7 @@ CREDIT = Fault(400, {"type": "error", "error": {"message": "Your credit balance 
 BUSY = Fault(529, {"type": "error", "error": {"type": "overloaded_error"}})
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("main", "fallback", "fault", "during", "asked"),
     [

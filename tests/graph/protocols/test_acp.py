@@ -258,6 +258,7 @@ def test_the_command_says_nothing_but_the_protocol(daruma: Daruma) -> None:
     assert "daruma trust" in said[1]
 
 
+@pytest.mark.long
 def test_a_package_that_is_missing_is_named_in_one_line() -> None:
     code = """
 import sys

@@ -4,6 +4,7 @@ import json
 import time
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
@@ -280,6 +281,7 @@ def test_any_text_is_read(text: str) -> None:
     assert isinstance(read_written_calls(text, VISIBLE), tuple)
 
 
+@pytest.mark.long
 def test_a_text_is_read_in_linear_time() -> None:
     """Four times as much of anything takes some four times as long (SE-07)."""
     marks = (f"{TAGGED}\n", "\n<tool_call>{", "\n```tool_call\n", "```\n")

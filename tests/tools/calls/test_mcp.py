@@ -175,6 +175,7 @@ async def test_a_server_that_does_not_start_is_one_clear_line() -> None:
         assert "secret" not in str(told.value)
 
 
+@pytest.mark.long
 def test_two_servers_tools_that_become_one_name_are_refused(
     served: Mapping[str, BaseTool],
 ) -> None:

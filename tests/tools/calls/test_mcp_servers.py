@@ -34,7 +34,7 @@ async def call(tools: list[BaseTool], name: str, **args: Any) -> str:
 # --- How it is spoken to.
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["http", "sse"])
 async def test_headers_reach_a_server(
     how: str, server: McpServerOfOurs, monkeypatch: pytest.MonkeyPatch

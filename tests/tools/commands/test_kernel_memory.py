@@ -99,7 +99,7 @@ def ending(
         return "memory" if own.ran_out() else seen.ending
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("grouped", [True, False], ids=["group", "no group"])
 @pytest.mark.parametrize(("level", "name"), CASES)
 def test_what_the_kernel_holds_counts(

@@ -63,7 +63,7 @@ def true_count(text: str, encoding: str) -> int:
     return tokenizer(encoding).of(text)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("encoding", ["cl100k_base", "o200k_base"])
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_estimate_is_not_less_than_the_truth(name: str, encoding: str) -> None:

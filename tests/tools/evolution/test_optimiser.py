@@ -299,6 +299,7 @@ async def test_a_test_is_decided_at_a_look_and_each_task_counts_once(
     assert (await counted(tasks)).status == status
 
 
+@pytest.mark.long
 async def test_what_makes_no_difference_is_rejected_at_the_last_look() -> None:
     """A prompt holds nothing that is not worth it."""
     found = await counted(LAST)

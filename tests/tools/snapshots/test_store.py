@@ -136,6 +136,7 @@ for before in (0, 1, 2):  # a file that is not there yet, and one that is
 """
 
 
+@pytest.mark.long
 def test_a_full_disk_has_its_room_back(tmp_path: Path) -> None:
     """What was written of a snapshot that had no room is gone at once, its log too."""
     mounted = 'mount -t tmpfs -o size=3m tmpfs "$0" && exec "$1" -c "$2" "$0"'

@@ -56,7 +56,7 @@ def data(
     shutil.rmtree(place)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("level", CONFINED)
 async def test_other_members_and_the_data_are_out_of_sight(
     level: Level, workspace: Path, data: Path

@@ -282,6 +282,7 @@ def test_how_long_a_vector_is_does_not_matter(store: PostgresStore, factor: floa
     assert long.note == ""
 
 
+@pytest.mark.long
 def test_who_puts_and_who_makes_vectors_do_not_wait_for_each_other_in_a_ring(
     postgres_url: str,
 ) -> None:

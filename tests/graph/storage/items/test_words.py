@@ -98,6 +98,7 @@ async def analyze(connection: Any) -> None:
     await connection.execute("ANALYZE daruma_items")
 
 
+@pytest.mark.long
 def test_what_has_most_of_many_common_words_is_found(postgres_url: str) -> None:
     """No item has all, and more than are ranked have some: the one that is most alike is first."""
     letters = [letter * 3 for letter in "bcdfghkm"]
