@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import certifi
 import openai
 import pytest
 from langchain_anthropic import ChatAnthropic
@@ -18,6 +19,7 @@ from tests.openai_server import Fault, OpenAIServer, openai_server
 from tests.parts import settings
 
 from daruma import ClientPerLoop, Settings, build_graph
+from daruma.graph.models._client_per_loop import certificates
 from daruma.graph.run import Machine
 
 KEY = SecretStr("sk-for-a-test")
@@ -176,3 +178,15 @@ def test_an_http_client_of_one_loop_is_named_with_what_to_do(server: OpenAIServe
 
         assert "http_async_client=daruma.ClientPerLoop()" in out["result"].output
         first.run(own.aclose())
+
+
+def test_what_is_trusted_is_read_once() -> None:
+    """For all clients, as it takes long; anew where the variables name others."""
+    known = certificates()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", certifi.where())
+        own = certificates()
+        assert (own is known, certificates() is own) == (False, True)
+        assert certificates(trust_env=False) is not own
+
+    assert certificates() is known
