@@ -88,6 +88,7 @@ ARGUMENT = st.integers(0, 7) | st.sampled_from([0x10, 0x20, 0x40]) | st.integers
 
 
 @example(0x40000000, (0, 0, 0))
+@example(2, (3, 9, 0))
 @example(5, (0, 0x1F, 0))
 @example(5, (0, 0x20, 0))
 @example(5, (0, 1 << 32, 0))
