@@ -16,6 +16,7 @@ from tests.planted.mistakes import ROOT, Mistake
 
 _PYTEST: Final = ["-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+)", re.MULTILINE)
+_NO_TESTS: Final = 5
 _TO_END: Final = 20
 """Seconds that tests have to end by themselves once they are interrupted."""
 
@@ -70,7 +71,8 @@ class Checkout:
         finally:
             self._end(started)
         failed = list(dict.fromkeys(_FAILED.findall(output)))
-        return failed or ([f"exit code {started.returncode}"] if started.returncode else [])
+        code = started.returncode  # without a test that was run, nothing was caught
+        return failed or ([f"exit code {code}"] if code not in {0, _NO_TESTS} else [])
 
     def _end(self, tests: Popen[str]) -> None:
         """End what is left of a run that is out of time, with the servers of its own."""

@@ -242,7 +242,6 @@ def test_a_stop_asks_in_place(daruma: Daruma) -> None:
         assert leave(terminal) == 0
 
 
-@pytest.mark.long
 def test_a_half_typed_line_answers_no_question(daruma: Daruma) -> None:
     """It is ended first, and is there again afterwards."""
     args = {"command": "create", "path": "made", "file_text": "x"}
