@@ -1,10 +1,10 @@
 """Restores that are killed at every single step, and what recovery makes of them.
 
 ``python -m tests.snapshot_crash FOLDER [EVERY]`` prints a JSON line for every step (or some, with
-the first and the last): a child that puts a
-workspace back is ended there by ``os._exit``; then (``twice``) another one is ended at some step of
-its recovery, or (``edited``) a person edits two files; then this process recovers. At last others
-come next than a recovery. See tests/tools/snapshots/test_crash_in_restore.py.
+the first and the last): a child that puts a workspace back is ended there by ``os._exit``; then
+(``twice``) another one is ended at some step of its recovery, or (``edited``) a person edits two
+files; then this process recovers. At last others come next than a recovery. See
+tests/tools/snapshots/test_crash_in_restore.py.
 """
 
 import json

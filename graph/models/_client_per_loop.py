@@ -57,12 +57,13 @@ class ClientPerLoop(openai.DefaultAsyncHttpxClient):
 
 
 def certificates(*, trust_env: bool = True) -> "ssl.SSLContext":
-    """Return what is trusted: read once for all clients, since that takes 50 ms each time."""
-    return _certificates(trust_env, *map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+    """Return what is trusted: read once for all clients, since that takes some 30 ms."""
+    variables = map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR"))
+    return _certificates(*variables, trust_env=trust_env)
 
 
 @cache
-def _certificates(trust_env: bool, *_: str | None) -> "ssl.SSLContext":  # noqa: FBT001
+def _certificates(*_: str | None, trust_env: bool) -> "ssl.SSLContext":
     import httpx2
 
     return httpx2.create_ssl_context(trust_env=trust_env)

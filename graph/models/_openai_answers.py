@@ -153,6 +153,7 @@ def openai_model(
         "max_retries": 0,
         "http_async_client": ClientPerLoop(),
         "http_client": openai.DefaultHttpxClient(verify=certificates()),
+        "http_socket_options": (),  # with any, it would warn that HTTPS_PROXY is passed by
     }
     return hearing_class(ChatOpenAI)(**given | arguments_of(ChatOpenAI, options))
 

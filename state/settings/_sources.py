@@ -129,7 +129,7 @@ def _from_environment(model: type[BaseModel]) -> dict[str, Any]:
     for variable, section in given.items():
         if section not in known:
             raise SettingsError(f"unknown environment variable {variable}{_meant(variable, model)}")
-    if not given:  # most graphs are built so, and to look at each field takes a quarter of that
+    if not given:  # most graphs are built so: it spares a tenth of that, and the import
         return {}
     from pydantic_settings import EnvSettingsSource
     from pydantic_settings.exceptions import SettingsError as SourceError

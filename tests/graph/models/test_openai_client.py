@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx2
+import openai
 import pytest
 from langchain_core.messages import HumanMessage
 from tests.openai_answers import Reply
@@ -77,3 +78,17 @@ def heard_by(client: ClientPerLoop) -> Any:
     model = openai_model("m", Requests())
     through = model.root_async_client.with_options(http_client=client)
     return model.model_copy(update={"async_client": through.chat.completions})
+
+
+def test_a_proxy_of_the_environment_is_used_without_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """LangChain warns that a client of its own making would pass it by: none of ours is."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+
+    model: Any = openai_model("m", Requests())
+
+    assert caplog.records == []
+    with pytest.raises(openai.APIConnectionError):
+        model.root_client.models.list()
