@@ -1,14 +1,15 @@
 """Budgets: pure functions of the record of steps, so forks and resumes follow their history."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from typing_extensions import TypedDict, Unpack
 
-from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.messages import growing
 from daruma.state.mode import KEEP_WORKING
@@ -18,6 +19,9 @@ from daruma.state.steps import Audit, ContextCost, Grant, Step, StepKind
 from daruma.state.task import Limits
 from daruma.state.usage import Usage
 from daruma.state.verification import Verification
+
+if TYPE_CHECKING:  # readers of threads import no LangGraph with it (FA-13)
+    from daruma.state.channels import State
 
 # --- Adding to the record of steps.
 

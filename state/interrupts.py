@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
 
-from langgraph.types import Interrupt, interrupt
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
@@ -21,6 +20,9 @@ from daruma.state.events import (
 from daruma.state.plan import Phase, Plan, PlanRefused
 from daruma.state.plan_reading import plan_from
 from daruma.state.spending import amount_in
+
+if TYPE_CHECKING:  # readers of threads import no LangGraph with it (FA-13)
+    from langgraph.types import Interrupt
 
 # --- What a person can be asked, and what counts as an answer.
 #
@@ -237,7 +239,7 @@ def kind_of(value: object) -> str:
     return _KINDS.get(value["type"]) or str(value.get("kind", "recovery"))
 
 
-def question_id(asked: Interrupt) -> str:
+def question_id(asked: "Interrupt") -> str:
     """Return the own id of a question; of a tool's, its interrupt's."""
     return str(asked.value["id"]) if is_question(asked.value) else asked.id
 
@@ -269,7 +271,7 @@ _OPENED: Final[Mapping[str, type[_Requested]]] = {
 }
 
 
-def request_event(asked: Interrupt) -> _Requested:
+def request_event(asked: "Interrupt") -> _Requested:
     """Build the event for a question of this module that opens (PL-04)."""
     value: Any = asked.value
     return _OPENED[value["type"]](
@@ -567,5 +569,7 @@ def ask_once(question: Mapping[str, Any], at: float) -> Any:
     form of chat clients and when it was ``asked_at`` (Unix seconds): a reply that was sent before
     can not be meant for it.
     """
+    from langgraph.types import interrupt
+
     told = {**question, "asked_at": at, **inbox_of(question)}
     return interrupt(told, response_schema=reply_schema(question))

@@ -1,14 +1,15 @@
 """Tokens, money and time: what is spent, what members may spend, and granting more. Pure."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from daruma.state import budget
 from daruma.state.budget import record_step
 from daruma.state.calls import ToolTask, calls_to_run
-from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.lessons import Lessons
 from daruma.state.mode import KEEP_WORKING, Mode
@@ -18,6 +19,9 @@ from daruma.state.settings import Settings, Spendable
 from daruma.state.steps import Grant, Overrun, Paying, Step, StepKind
 from daruma.state.task import Amounts, Limits, Measure, Scope, Task
 from daruma.state.usage import Usage
+
+if TYPE_CHECKING:  # readers of threads import no LangGraph with it (FA-13)
+    from daruma.state.channels import State
 
 # --- Tokens, money and time that were spent: computed from the record of steps, as all budgets are.
 #
@@ -67,12 +71,12 @@ def usages_of(step: Step) -> Iterator[Usage]:
             yield attempt.usage
 
 
-def spent_by_task(state: "State") -> Spending:
+def spent_by_task(state: State) -> Spending:
     """Return what the task at hand has spent, in all its phases."""
     return spending(_steps(state, "task"))
 
 
-def allowed_amounts(state: "State", scope: Scope) -> Amounts:
+def allowed_amounts(state: State, scope: Scope) -> Amounts:
     """Return the limits of the task or of its phase, with all that was granted since."""
     if state.task is None:
         return _NO_LIMITS
@@ -103,7 +107,7 @@ def less(amounts: Amounts) -> Amounts:
     return Amounts(tokens=-(tokens or 0), usd=-(usd or 0.0), seconds=-(seconds or 0.0))
 
 
-def overrun(state: "State", node: Paying) -> Overrun | None:
+def overrun(state: State, node: Paying) -> Overrun | None:
     """Return the first limit that is reached of those that ``node`` would spend of.
 
     A verification takes time alone, so that work is still checked when tokens or money are spent.
@@ -121,7 +125,7 @@ def overrun(state: "State", node: Paying) -> Overrun | None:
     return None
 
 
-def is_stopped(state: "State", *, steps: bool = False) -> bool:
+def is_stopped(state: State, *, steps: bool = False) -> bool:
     """Whether it was said that the task, or its phase, stops where its budget is spent.
 
     That is the budget of tokens, money and time, or that of ``steps``.
@@ -135,23 +139,23 @@ def is_stopped(state: "State", *, steps: bool = False) -> bool:
     return False
 
 
-def has_unchecked_work(state: "State") -> bool:
+def has_unchecked_work(state: State) -> bool:
     """Whether the model has worked since the last verification of the phase."""
     own = (step for step in _steps(state, "phase") if not step.helper)
     kinds = [step.kind for step in own if step.kind in {"think", "verify"}]
     return bool(kinds) and kinds[-1] == "think"
 
 
-def _scopes(state: "State") -> tuple[Scope, ...]:
+def _scopes(state: State) -> tuple[Scope, ...]:
     planning = state.task and state.task.mode in KEEP_WORKING and not _phase(state)
     return ("task",) if planning else ("task", "phase")
 
 
-def _phase(state: "State") -> str | None:
+def _phase(state: State) -> str | None:
     return state.plan.current if state.plan else None
 
 
-def _steps(state: "State", scope: Scope) -> list[Step]:
+def _steps(state: State, scope: Scope) -> list[Step]:
     if state.task is None:
         return []
     ours, phase = [s for s in state.steps if s.task_id == state.task.id], _phase(state)
@@ -170,7 +174,7 @@ def _covered(intervals: Iterable[tuple[float, float]]) -> float:
 # --- What each of several team members may spend of the task's budget, as they work at once. Pure.
 
 
-def with_shares(state: "State", tasks: Sequence[Task], phases: Sequence[str]) -> list[Task]:
+def with_shares(state: State, tasks: Sequence[Task], phases: Sequence[str]) -> list[Task]:
     """Return the members' tasks, each with its share of the tokens and the money that are left.
 
     Time passes for all of them at once, so each has all that is left of it. What a phase has spent
@@ -192,7 +196,7 @@ def with_shares(state: "State", tasks: Sequence[Task], phases: Sequence[str]) ->
     ]
 
 
-def reserved_amounts(state: "State", members: int, number: int) -> Amounts | None:
+def reserved_amounts(state: State, members: int, number: int) -> Amounts | None:
     """Return what of the task's limits is not for one member: what is spent, and others' shares."""
     limits = state.task.limits.spend if state.task else None
     if limits is None:
@@ -209,7 +213,7 @@ def reserved_amounts(state: "State", members: int, number: int) -> Amounts | Non
     return Amounts(tokens=tokens, usd=usd, seconds=seconds)
 
 
-def _spent_before(state: "State", phase: str) -> Amounts:
+def _spent_before(state: State, phase: str) -> Amounts:
     ours = [s for s in state.steps if s.task_id == state.task_id and s.phase_id == phase]
     spent = spending(ours)
     more = [s.grant.more for s in ours if s.grant and s.grant.scope == "phase"]
@@ -220,7 +224,7 @@ def _spent_before(state: "State", phase: str) -> Amounts:
     )
 
 
-def assignments(state: "State") -> list[object]:
+def assignments(state: State) -> list[object]:
     """Return what the members are sent: one assignment for each phase that is running.
 
     Helpers are sent one for each call that was delegated.
@@ -250,7 +254,7 @@ def assignments(state: "State") -> list[object]:
     ]
 
 
-def _lessons_for(state: "State", expert: str | None) -> Lessons | None:
+def _lessons_for(state: State, expert: str | None) -> Lessons | None:
     """Return what was learned for an expert; the pitfalls are the planner's to avoid."""
     given = state.lessons.instructions if state.lessons else ()
     own = tuple(each for each in given if each.actor == expert)
@@ -270,7 +274,7 @@ def shares(task: Task, steps: Iterable[Step], members: int) -> list[Task]:
 # --- What helpers may spend, and what they are sent (PL-08). Pure.
 
 
-def helper_limits(state: "State", helpers: int) -> list[Limits]:
+def helper_limits(state: State, helpers: int) -> list[Limits]:
     """Return what each of so many helpers may spend: an equal share of what their caller has left.
 
     Together they never have more of anything than is left of the task and of its phase: each may
@@ -304,7 +308,7 @@ def helper_limits(state: "State", helpers: int) -> list[Limits]:
     ]
 
 
-def amounts_left(state: "State") -> Amounts:
+def amounts_left(state: State) -> Amounts:
     """Return what is left of the limits of the task and its phase, the less of both."""
     left: dict[Measure, float] = {}
     for scope in _scopes(state):
@@ -326,7 +330,7 @@ def _split(amount: int, among: int) -> list[int]:
     return [each + (number < over) for number in range(among)]
 
 
-def delegations(state: "State", calls: Sequence[ToolTask]) -> list[Assignment]:
+def delegations(state: State, calls: Sequence[ToolTask]) -> list[Assignment]:
     """Return what the helpers of an answer's calls are sent: a phase of its own for each.
 
     It has the id of its call. Who only reads changes nothing that could be verified; the rubric is
@@ -375,7 +379,7 @@ def writes(call: ToolTask) -> bool:
     return call.args.get("write") is True
 
 
-def savepoint_name(state: "State", call: ToolTask) -> str:
+def savepoint_name(state: State, call: ToolTask) -> str:
     """Name what helpers begin from after a call, never as a phase, whose own beginning stays."""
     phases, name = state.plan.phases if state.plan else (), call.id
     while name in {phase.id for phase in phases}:

@@ -1,17 +1,21 @@
 """Messages of people to a task at work, and what its state becomes once one is told (FA-14)."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
 from daruma.state import budget
-from daruma.state.channels import State, Update
 from daruma.state.messages import NOTHING, Gathered, extend_known, growing, holds_any
 from daruma.state.spending import overrun
 from daruma.state.steps import Overrun
+
+if TYPE_CHECKING:  # readers of threads import no LangGraph with it (FA-13)
+    from daruma.state.channels import State, Update
 
 _ID: Final = re.compile(r"/\d+:steering:([0-9a-f]{32})")
 """How the id of a message ends: its task's number, and the id that it was given when sent."""
@@ -106,7 +110,7 @@ def deliver(state: State, sent: Sequence[SteeringMessage]) -> Update:
     What was sent to the task before this one is told as words: it stops nothing, changes no goal.
     """
     own = [each for each in sent if each.task_id in ("", state.task_id)]
-    update = Update(messages=[_message(state, each, late=each not in own) for each in sent])
+    update: Update = {"messages": [_message(state, each, late=each not in own) for each in sent]}
     goal = next((each.goal for each in reversed(own) if each.goal), "")
     if goal and state.task:
         update["task"] = replace(state.task, goal=goal)

@@ -5,9 +5,7 @@ import json
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
-
-from langgraph.types import Interrupt
+from typing import TYPE_CHECKING, Any, Final
 
 from daruma.graph.command_line._output import Line, Mark
 from daruma.state.errors import DarumaError
@@ -15,6 +13,9 @@ from daruma.state.interrupts import notes_on_plan
 from daruma.state.text import reveal_invisible, revealed_line
 from daruma.tools.errors import ToolError
 from daruma.tools.files import FilesBeneath, TextFile, insert_after, replace_once
+
+if TYPE_CHECKING:  # `daruma threads` imports no LangGraph with it (FA-13)
+    from langgraph.types import Interrupt
 
 
 class AnswerRefused(DarumaError):
@@ -288,7 +289,7 @@ def options_of(value: Mapping[str, Any]) -> list[str]:
     return [str(each) for each in value.get("options") or ()]
 
 
-def how_to_answer(thread: str, questions: Collection[Interrupt]) -> list[str]:
+def how_to_answer(thread: str, questions: "Collection[Interrupt]") -> list[str]:
     """Return the commands that answer, ready to be pasted."""
     command = f"daruma answer {shlex.quote(thread)}"
     commands = []

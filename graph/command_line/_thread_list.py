@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Any
 
 from langgraph.checkpoint.base import CheckpointTuple
-from langgraph.types import Interrupt
 
 from daruma.graph.command_line._questions import how_to_answer
 from daruma.graph.command_line._tables import Cell, Table
@@ -45,6 +44,8 @@ async def list_threads(postgres: Postgres) -> Table:
 
 async def list_questions(postgres: Postgres, kind: str | None, older_than: float) -> Table:
     """Return what waits for a person, each with the command that answers, the longest first."""
+    from langgraph.types import Interrupt
+
     rows, values = list[tuple[Cell, ...]](), list[dict[str, Any]]()
     for each in await postgres.ainbox(kind=kind, older_than=older_than):
         of_tool = each.kind == "tool" or each.value is None

@@ -7,7 +7,6 @@ from typing import Any, Final
 from uuid import uuid4
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.types import Interrupt
 from psycopg import Rollback
 from psycopg.rows import DictRow
 
@@ -363,6 +362,8 @@ def _question_in(saver: CheckpointSaver, row: DictRow) -> OpenQuestion:
     try:
         _, writes = open_writes(row["thread_id"], row, saver.sealing)
         values = (saver.serde.loads_typed((write.kind, write.payload)) for write in writes)
+        from langgraph.types import Interrupt  # not read by `daruma threads` (FA-13)
+
         asked = [each for value in values for each in value if isinstance(each, Interrupt)]
         value = next(each.value for each in asked if each.id == row["interrupt_id"])
     except (DamagedState, StopIteration, TypeError) as error:

@@ -450,32 +450,30 @@ def test_a_projects_instructions_are_shown_as_its_words(workspace: Path) -> None
 
 
 def test_commands_that_only_read_import_no_engine(daruma: Daruma) -> None:
-    """FA-13: neither LangGraph's nor a provider's client."""
+    """FA-13: neither LangGraph's nor a provider's client; lists of threads no tracing of theirs."""
     code = (
         "import sys\nfrom importlib.metadata import entry_points\n"
         "main = entry_points(group='console_scripts')['daruma'].load()\n"
-        "for command in COMMANDS:\n"
+        "*commands, modules = sys.argv[1:]\n"
+        "for command in commands:\n"
         "    try: main(command.split())\n"
         "    except SystemExit as end: print(command, end.code, file=sys.stderr)\n"
-        "loaded = ('langgraph.pregel', 'langgraph.graph', 'openai', 'langchain_openai')\n"
-        "print([module for module in loaded if module in sys.modules])"
+        "print([module for module in modules.split() if module in sys.modules])"
     )
     model = daruma.script(plan=[plan({"id": "a"})], main=[say("Done.")])
-    for name, mode in (("done", "react"), ("waits", "plan_exec")):
-        daruma("run", "Do it", "--thread", name, "--model", model, "--mode", mode)
-    commands = [
-        "--help",
-        "settings",
-        "doctor",
-        "threads",
-        "inbox",
-        *map("show {}".format, ("done", "waits")),
-    ]
-    code = code.replace("COMMANDS", repr(commands))
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
 
-    assert done.stdout.splitlines()[-1] == "[]"
-    assert all(f"{command} 0" in done.stderr for command in commands)
+    def imported(commands: list[str], modules: str) -> str:
+        command = [sys.executable, "-c", code, *commands, modules]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        assert all(f"{command} 0" in done.stderr for command in commands)
+        return done.stdout.splitlines()[-1]
+
+    engine = "langgraph.pregel langgraph.graph openai langchain_openai"
+    quick = ["--help", "settings", "threads"]
+    daruma("run", "Do it", "--thread", "done", "--model", model, "--mode", "react")
+    assert imported(quick, f"{engine} langgraph.types langsmith") == "[]"
+    daruma("run", "Do it", "--thread", "waits", "--model", model, "--mode", "plan_exec")
+    assert imported([*quick, "doctor", "inbox", "show done", "show waits"], engine) == "[]"
 
 
 def test_errors_for_people_have_one_root() -> None:

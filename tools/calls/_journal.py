@@ -6,8 +6,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol
 
-from langgraph.errors import GraphInterrupt
-
 from daruma.state.calls import ToolTask, ToolTaskStatus
 from daruma.state.events import CallSettled, Event
 from daruma.state.interrupts import (
@@ -348,6 +346,8 @@ async def run_once(
     is given the key by which its effect is known for ever. ``ask`` asks a person, and returns one
     of the question's options.
     """
+    from langgraph.errors import GraphInterrupt  # readers of threads import no LangGraph (FA-13)
+
     entry = await journal.begin(effect)
     if entry.outcome is None and entry.cut_short:
         entry, settled = await _settled(call, entry, turn, journal, ask, emit)

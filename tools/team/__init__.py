@@ -4,21 +4,9 @@ A member works on a copy drawn from a snapshot; what it changed is merged into t
 three ways, or reported as a conflict. A helper is a member that carries out a call of ``delegate``.
 """
 
-from daruma.tools.team._delegation import (
-    DELEGATE_TOOLS,
-    describe_report,
-    helper_settings,
-    patch_of,
-)
-from daruma.tools.team._templates import (
-    Expert,
-    Template,
-    TemplateRefused,
-    expert_of,
-    settings_of,
-    team_of,
-    template_named,
-)
+from typing import TYPE_CHECKING
+
+from daruma._doors import open_late
 from daruma.tools.team._worktree import (
     JoinOutcome,
     MemberWorktree,
@@ -30,6 +18,33 @@ from daruma.tools.team._worktree import (
     remove_worktree,
     worktree_folder,
 )
+
+if TYPE_CHECKING:
+    from daruma.tools.team._delegation import (
+        DELEGATE_TOOLS,
+        describe_report,
+        helper_settings,
+        patch_of,
+    )
+    from daruma.tools.team._templates import (
+        Expert,
+        Template,
+        TemplateRefused,
+        expert_of,
+        settings_of,
+        team_of,
+        template_named,
+    )
+else:
+    __getattr__ = open_late(
+        __name__,
+        {
+            "_delegation": "DELEGATE_TOOLS describe_report helper_settings patch_of",
+            "_templates": (
+                "Expert Template TemplateRefused expert_of settings_of team_of template_named"
+            ),
+        },
+    )
 
 __all__ = [
     "DELEGATE_TOOLS",

@@ -12,19 +12,21 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from daruma.state.data_dir import data_dir
 from daruma.state.errors import DarumaError
 from daruma.state.plan import Assignment
 from daruma.state.task import Task
 from daruma.tools.commands import CannotRun, run_git
-from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
 from daruma.tools.files import LARGEST_INDEX, common_folder, content_of, is_lasting, own_folder
 from daruma.tools.snapshots import Entry, Snapshot, Snapshots, SnapshotUnavailable, snapshot_before
 from daruma.tools.team._merging import Flat, Merge, changed_paths, flat, merge_changes, with_markers
 from daruma.tools.threads import in_thread
+
+if TYPE_CHECKING:  # what deletes a thread needs none of it (FA-13)
+    from daruma.tools.context import Context
 
 # --- A git repository of its own for a worktree, made from the workspace's, which is only read.
 #
@@ -385,7 +387,7 @@ class MemberWorktree:
     note: str = ""
 
 
-async def make_worktree(given: Assignment, context: Context) -> MemberWorktree | None:
+async def make_worktree(given: Assignment, context: "Context") -> MemberWorktree | None:
     """Make the worktree of a phase, or find it as it was left; None for a task without workspace.
 
     What is to be settled in it is laid out, once. Raises :class:`ToolError`, and what snapshots and
@@ -409,7 +411,7 @@ async def make_worktree(given: Assignment, context: Context) -> MemberWorktree |
     return MemberWorktree(folder, began, own, made.note)
 
 
-async def clear_away(task: Task | None, plan_id: str, phase_id: str, context: Context) -> None:
+async def clear_away(task: Task | None, plan_id: str, phase_id: str, context: "Context") -> None:
     """Remove the worktree of a phase whose work is merged: the snapshots hold what was in it.
 
     That of a phase that failed stays, to be looked at, until the phase is done again.
@@ -420,5 +422,5 @@ async def clear_away(task: Task | None, plan_id: str, phase_id: str, context: Co
         await remove_worktree(_folder(task.workspace, plan_id, phase_id, context))
 
 
-def _folder(workspace: str, plan_id: str, phase_id: str, context: Context) -> Path:
+def _folder(workspace: str, plan_id: str, phase_id: str, context: "Context") -> Path:
     return worktree_folder(Path(workspace), f"{context.files_of}\0{plan_id}", phase_id)
