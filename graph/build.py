@@ -1,5 +1,6 @@
 """Building the graph: the table as a StateGraph, and the error handler of its nodes."""
 
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
@@ -261,6 +262,8 @@ def _kind(given: object) -> str:
 
 Builder = StateGraph[State, Settings, Input, Output]
 
+LOG: Final = logging.getLogger("daruma.build")
+
 SHIPPED_TOOLS: Final[tuple[Tool, ...]] = (
     *EDITOR_TOOLS,
     *COMMAND_TOOLS,
@@ -320,7 +323,13 @@ def build_graph(  # noqa: PLR0913  # each is a part of the graph
     hooks = [*hooks]
     if strangers := [each for each in hooks if not isinstance(each, Hook)]:
         raise PartRefused(f"{_kind(strangers[0])} is no hook: decorate it with @hook(POINT)")
-    contexts = Contexts(model, Registry(SHIPPED_TOOLS, tools), settings, store, form, hooks)
+    registry = Registry(SHIPPED_TOOLS, tools)
+    if settings.tools.mcp_servers and not registry.has_servers:
+        LOG.warning(
+            "tools.mcp_servers starts nothing here: pass tools=await mcp_tools(servers, workspace) "
+            "of daruma.tools.calls"
+        )
+    contexts = Contexts(model, registry, settings, store, form, hooks)
     compiled = builder(contexts).compile(checkpointer=saver, store=store, name="daruma")
     run_quietly(compiled, TABLE)
     member = cache(partial(member_of, contexts))

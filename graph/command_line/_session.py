@@ -285,7 +285,10 @@ def graphs_for(
         kept = Keepsake.of(metadata)
         settings = kept.settings().with_a_person() if person else kept.settings()
         folder = Path(workspace or kept.folder)
-        tools = [] if learning else await mcp_tools(settings.tools.mcp_servers, folder)
+        if learning:
+            kept_tools = settings.tools.model_copy(update={"mcp_servers": {}})
+            settings = settings.model_copy(update={"tools": kept_tools})
+        tools = await mcp_tools(settings.tools.mcp_servers, folder)
         store = postgres.store_for(settings.llm)
         return build_graph(kept.model, tools, settings, postgres, store=store)
 

@@ -261,7 +261,7 @@ def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]
         "for": f"{asked.target_action}: {', '.join(asked.missing_fields)}" if asked else "",
         "answer": f'daruma run --thread {shlex.quote(thread)} "..."' if asked else "",
         "phases": "\n".join(marked),
-        "planned anew": "\n".join(plan.why for plan in result.replaced),
+        "replanned": "\n".join(plan.why for plan in result.replaced),
         "checks": "\n".join(checked) or _why_unchecked(result),
         "tests": f"changed: {join_paths(changed)}" if changed else "",
         "try": "\n".join(result.error_struct.suggestions) if result.error_struct else "",

@@ -265,16 +265,23 @@ def failure_moment(failure: Failure, at: float, member: str = "") -> Moment:
 
 
 def _rollbacks(walked: Walked, member: str) -> Iterator[Moment]:
-    """Yield the rollbacks, each after the commands that it ran (VE-10)."""
+    """Yield the rollbacks, each after the commands that it ran (VE-10).
+
+    Of a phase that had nothing to undo, or was found valid, its validation is all there is to tell.
+    """
     for visit in walked.visits:
         if visit.node == "rollback":
+            failed, undone = walked.values("failure"), True
             for plan in walked.values("plan"):
                 phase = plan.phase(plan.current)
                 runs = (phase.validation_run, phase.rollback_run) if phase else ()
                 for run in filter(None, runs):
                     moment = _check(run, visit.at)
                     yield replace(moment, node="rollback", phase=phase.id, member=member)
-            failed = walked.values("failure")
+                undone = bool(phase and (phase.rollback or phase.rollback_command))
+                undone &= not (runs and runs[0] and runs[0].passed)
+            if not (undone or failed):
+                continue
             yield Moment(
                 kind="rollback",
                 title="rollback failed" if failed else "rollback",

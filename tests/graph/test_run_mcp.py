@@ -55,6 +55,17 @@ def test_a_run_starts_a_server_once(server: McpServerOfOurs, tools: list[Any]) -
     assert not server.alive
 
 
+def test_servers_in_settings_alone_are_not_passed_by_in_silence(
+    server: McpServerOfOurs, tools: list[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """In Python they start nothing: the tools are passed in."""
+    named = settings(tools={"mcp_servers": {"s": server.setting()}})
+    build_graph(RecordingModel(script={}), tools, named)
+    assert caplog.text == ""
+    build_graph(RecordingModel(script={}), [], named)
+    assert "tools.mcp_servers starts nothing here: pass tools=await mcp_tools(" in caplog.text
+
+
 @pytest.mark.long
 async def test_an_asynchronous_run_starts_a_server_once(
     server: McpServerOfOurs, tools: list[Any]

@@ -136,7 +136,11 @@ def render() -> str:
     decided, held = decided_in(), held_by()
     parts = [HEAD]
     for chapter, title in CHAPTERS.items():
-        lines = [f"## {title} ({chapter})\n", "| rule | says | decided in | held by |", "|---|---|---|---|"]
+        lines = [
+            f"## {title} ({chapter})\n",
+            "| rule | says | decided in | held by |",
+            "|---|---|---|---|",
+        ]
         for rule, sentence in RULES.items():
             if rule.startswith(f"{chapter}-"):
                 where = _links(decided.get(rule, []), MOST_PLACES)

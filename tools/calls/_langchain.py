@@ -244,10 +244,11 @@ def _from_function(function: Function) -> StructuredTool:
 
 
 def structured_tool(function: Function) -> StructuredTool:
-    """Return LangChain's tool of a function, sync or async."""
+    """Return LangChain's tool of a function, sync or async, with the metadata that it carries."""
+    metadata = getattr(function, "metadata", None)
     if iscoroutinefunction(function):
-        return StructuredTool.from_function(coroutine=function)
-    return StructuredTool.from_function(function)
+        return StructuredTool.from_function(coroutine=function, metadata=metadata)
+    return StructuredTool.from_function(function, metadata=metadata)
 
 
 async def _run(tool: BaseTool, plain: Function | None, args: Mapping[str, Any]) -> str:

@@ -67,6 +67,11 @@ class Registry:
         self._tools = {tool.name: tool for tool in tools}
         self._shown: tuple[Settings | None, dict[object, Shown]] = None, {}
 
+    @property
+    def has_servers(self) -> bool:
+        """Whether any of the tools is one of an MCP server."""
+        return any(tool.origin == "mcp" for tool in self._tools.values())
+
     def check(self, settings: Tools) -> None:
         """Check what depends on the settings of a run.
 

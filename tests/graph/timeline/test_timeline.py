@@ -120,15 +120,36 @@ def test_an_approval_is_told_with_its_decision(tmp_path: Path) -> None:
     assert (tool.ok, "denied" in tool.output) == (False, True)
 
 
-def test_the_commands_of_a_rollback_are_told_with_what_they_said(tmp_path: Path) -> None:
-    """VE-10: in the timeline, where they were run, and in the result's phase."""
-    commands = {
-        "validation_command": "echo not valid; exit 1",
-        "rollback_command": "echo was undone",
-    }
+def failed_phase(workspace: Path, **commands: str) -> Run:
+    """A plan whose one phase fails, and what is run then."""
     script = {"plan": [phases({"id": "a", **commands})], "main": [{"raise": "timeout"}] * 9}
     run = a_run(script | {"recovery": [say("?")] * 5}, spec_review={"enabled": False})
-    run.ask(workspace=str(tmp_path), mode="plan_exec")
+    return run.ask(workspace=str(workspace), mode="plan_exec")
+
+
+@pytest.mark.parametrize(
+    ("undone", "validation", "told"),
+    [
+        ({}, "false", ["check"]),
+        ({"rollback_command": "true"}, "true", ["check"]),
+        ({"rollback_command": "true"}, "false", ["check", "check", "rollback"]),
+    ],
+)
+def test_what_was_not_rolled_back_is_told_as_no_rollback(
+    tmp_path: Path, undone: dict[str, str], validation: str, told: list[str]
+) -> None:
+    """A phase that has nothing to undo, or was found valid, has its validation alone."""
+    run = failed_phase(tmp_path, validation_command=validation, **undone)
+    assert [each.kind for each in timeline(run).moments if each.node == "rollback"] == told
+
+
+def test_the_commands_of_a_rollback_are_told_with_what_they_said(tmp_path: Path) -> None:
+    """VE-10: in the timeline, where they were run, and in the result's phase."""
+    run = failed_phase(
+        tmp_path,
+        validation_command="echo not valid; exit 1",
+        rollback_command="echo was undone",
+    )
 
     told = [each for each in timeline(run).moments if each.node == "rollback"]
 

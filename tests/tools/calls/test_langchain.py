@@ -246,6 +246,25 @@ def test_what_is_declared_counts() -> None:
     assert wrap_tool(declaring(**asked)).canonical == Canonical(**asked)
 
 
+def test_a_plain_function_declares_in_the_same_way() -> None:
+    """What is written to ``metadata`` of a function is not passed by in silence."""
+
+    def note(text: str) -> str:
+        """Note it."""
+        return text
+
+    async def look(text: str) -> str:
+        """Look it up."""
+        return text
+
+    for each in (note, look):
+        vars(each)["metadata"] = {"daruma": {"effect": "none", "idempotent": True}}
+        assert (wrap_tool(each).effect, wrap_tool(each).idempotent) == ("none", True)
+        vars(each)["metadata"] = {"daruma": {"efect": "none"}}
+        with pytest.raises(ToolRefused, match="did you mean 'effect'"):
+            wrap_tool(each)
+
+
 SILLY: tuple[tuple[Any, str], ...] = (
     ({"efect": "none"}, "an unknown key 'efect'; did you mean 'effect'"),
     ({"zzz": 1}, "an unknown key 'zzz'; known: effect, idempotent, idempotency_key,"),
