@@ -189,10 +189,12 @@ NEEDS_MORE = {"docs/guides/http.md": "tests/embedding", "docs/guides/middleware.
 
 OUTPUT = {
     "README.md 0": "completed Looked.\n",
+    "docs/guides/approvals.md 0": "Paid.\n",
     "docs/guides/knowledge.md 0": "1 0 ()\n",
     "docs/guides/python.md 0": "completed Looked.\n",
     "docs/guides/python.md 1": "ready=True problems=[]\n",
     "docs/guides/subgraph.md 0": "Ann: completed\n",
+    "docs/guides/testing.md 2": "Done.\n",
     "docs/guides/workers.md 0": "completed\n",
 }
 """What some of them print, to the letter."""
