@@ -10,6 +10,9 @@ from weakref import WeakKeyDictionary
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
+from procrastinate import App, JobContext, PsycopgConnector
+from procrastinate.exceptions import ConnectorException
+from procrastinate.worker import Worker
 from psycopg import AsyncConnection, OperationalError
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -27,17 +30,16 @@ from daruma.graph.run import Machine
 from daruma.graph.standing import CARRY_OUT, EVOLVE, standing_of
 from daruma.graph.storage import Pool, Postgres, error_line
 from daruma.graph.sync import Cancelled, run, run_interruptible
-from daruma.graph.workers._engine import (
-    App,
-    ConnectorException,
-    JobContext,
-    PsycopgConnector,
-    Worker,
+from daruma.graph.workers._execution import (
+    LOG,
+    Pace,
+    Submission,
+    always,
+    reader_on,
+    shared_database,
 )
-from daruma.graph.workers._execution import always
-from daruma.graph.workers._queue import LOG, cancel_jobs, make_queue, rescue
+from daruma.graph.workers._queue import cancel_jobs, make_queue, rescue
 from daruma.graph.workers._queue import queue as put
-from daruma.graph.workers._submission import Pace, Submission, reader_on, shared_database
 from daruma.graph.workers._tasks import Tasks
 from daruma.state.errors import StorageUnavailable
 
