@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 
-from daruma.graph.middleware._requests import answer_in, offer_for, send_event
+from daruma.graph.middleware._gate import Given, tools_of
 from daruma.graph.models import (
     Pursuit,
     ReadableAnswers,
@@ -28,7 +28,7 @@ from daruma.graph.models import (
 )
 from daruma.graph.sync import run
 from daruma.state.calls import ToolTask, with_status
-from daruma.state.events import AnswerAudited
+from daruma.state.events import AnswerAudited, Event
 from daruma.state.settings import Requests, Tools
 from daruma.state.steps import Audit
 from daruma.tools.calls import (
@@ -36,6 +36,7 @@ from daruma.tools.calls import (
     VisibleTools,
     audit_answer,
     calls_of,
+    check_names,
     import_schema_checks,
     read_answer,
     repair_round,
@@ -44,7 +45,23 @@ from daruma.tools.calls import (
 from daruma.tools.context import EXACT
 from daruma.tools.threads import in_model_thread
 
+# --- A model's answer, who is told of it, and middleware around the call.
+
 Handler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+
+
+def answer_in(response: ModelResponse[Any]) -> AIMessage | None:
+    """Return a response's one answer; None where it was read already, as structured output is."""
+    if len(response.result) != 1 or response.structured_response is not None:
+        return None
+    (message,) = response.result
+    return message if isinstance(message, AIMessage) else None
+
+
+def send_event(request: ModelRequest[Any], event: Event) -> None:
+    """Send an event to the run's ``custom`` stream, if it has one."""
+    if request.runtime:
+        request.runtime.stream_writer(event.to_dict())
 
 
 class AroundModelCalls(AgentMiddleware[Any, Any, Any]):
@@ -65,6 +82,16 @@ class AroundModelCalls(AgentMiddleware[Any, Any, Any]):
 
 AUDIT = "daruma"
 """Where a message's ``response_metadata`` says what was changed of its calls, and what was said."""
+
+
+def offer_for(given: Iterable[Given], settings: Tools) -> VisibleTools:
+    """Return what a model is offered.
+
+    Raises :class:`~daruma.tools.calls.ToolNameConflictError` for names that could mean two.
+    """
+    tools = tools_of(given)
+    check_names(tools, settings.name_aliases, normalize=settings.normalize_names)
+    return VisibleTools(tools=tools, hidden=frozenset(), settings=settings)
 
 
 class RepairLadder(AroundModelCalls):
