@@ -65,12 +65,13 @@ from daruma.graph.storage._saving import (
     WRITE,
     WRITE_OVER,
     PendingWrites,
+    PostgresSteering,
     fence_of,
     lost_by,
     row_values,
+    told_in,
 )
 from daruma.graph.storage._sealing import Sealing
-from daruma.graph.storage._steering import PostgresSteering, told_in
 from daruma.graph.sync import on, run
 from daruma.state.errors import DamagedState, ThreadIdRefused
 from daruma.state.interrupts import kind_of, question_id

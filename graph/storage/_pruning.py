@@ -17,10 +17,8 @@ from langgraph.checkpoint.serde.types import INTERRUPT
 from psycopg import sql
 
 from daruma.graph.storage._maintenance import channel_values, thin
-from daruma.graph.storage._pool import answers_within
-from daruma.graph.storage._saver import PostgresSaver
-from daruma.graph.storage._schema import GOING_WITH_A_THREAD
-from daruma.graph.storage._threads import TABLES, delete_thread, holding
+from daruma.graph.storage._pool import GOING_WITH_A_THREAD, answers_within
+from daruma.graph.storage._saver import TABLES, PostgresSaver, delete_rows
 from daruma.state.errors import DamagedState, ThreadBusy
 from daruma.state.plan import Plan
 from daruma.state.task import Status
@@ -221,7 +219,7 @@ async def prune(
     gone, busy = list[str](), list[str]()
     for thread in threads:
         try:
-            async with holding(saver, thread.thread_id) as own:
+            async with saver.holding(thread.thread_id) as own:
                 if await _unchanged(own, thread, wanted):
                     await _remove(own, thread.thread_id, keep_history=keep_history)
                     gone.append(thread.thread_id)
@@ -242,7 +240,7 @@ async def _remove(own: PostgresSaver, thread_id: str, *, keep_history: bool) -> 
     if isinstance(found, CheckpointTuple):
         plan = found.checkpoint["channel_values"].get("plan")
         await forget_belongings(thread_id, await _workspaces(own, found), plan)
-    await delete_thread(own, thread_id)
+    await own.transact(lambda connection: delete_rows(connection, thread_id))
 
 
 async def _unchanged(own: PostgresSaver, thread: OldThread, wanted: Wanted) -> bool:
