@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from daruma.graph.command_line._messages import beginning, counted, one_line
 from daruma.graph.command_line._output import Line, Mark
-from daruma.graph.command_line._printable import beginning, counted, one_line
 from daruma.graph.command_line._questions import confidence_of, plan_lines
 from daruma.graph.timeline import call_title, render_duration_if_any, todo_line
 from daruma.state.spending import format_amount

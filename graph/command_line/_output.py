@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from daruma.graph.command_line._printable import shown
+from daruma.graph.command_line._messages import shown
 
 # --- How lines look: on a terminal with colours and hanging indents, elsewhere as plain lines.
 

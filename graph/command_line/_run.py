@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
+from daruma.graph.command_line._messages import one_line
 from daruma.graph.command_line._options import (
     COMMANDS,
     AsJson,
@@ -25,7 +26,6 @@ from daruma.graph.command_line._options import (
     new_thread_name,
     no_such,
 )
-from daruma.graph.command_line._printable import one_line
 from daruma.state.errors import DarumaError
 from daruma.state.mode import MODES
 

@@ -17,9 +17,9 @@ from rich.console import Console
 
 from daruma.graph.answers import is_unfinished
 from daruma.graph.build import SHIPPED_TOOLS, build_graph
+from daruma.graph.command_line._messages import follow_command, resume_command
 from daruma.graph.command_line._options import COMMANDS, new_thread_name, no_such
 from daruma.graph.command_line._output import Line, Paper
-from daruma.graph.command_line._printable import follow_command, resume_command
 from daruma.graph.command_line._progress import Progress
 from daruma.graph.command_line._questions import AnswerRefused
 from daruma.graph.command_line._replies import ask, yes_to

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from daruma.graph.command_line._messages import one_line
 from daruma.graph.command_line._options import AsJson, ThreadName, in_storage, no_such, paper_of
-from daruma.graph.command_line._printable import one_line
 from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any
 import typer
 
 from daruma.graph.command_line._event_lines import left_lines, named_lines
+from daruma.graph.command_line._messages import counted, one_line
 from daruma.graph.command_line._output import Line, Mark, Paper
-from daruma.graph.command_line._printable import counted, one_line
 from daruma.graph.command_line._thread_view import ThreadView, savepoint_lines, savepoint_values
 from daruma.graph.history import Place, UndoRefused, snapshots_of
 from daruma.tools.snapshots import Change, Conflicts, Restored, RestoreRefused, preview_restore
