@@ -1,4 +1,4 @@
-"""Text made safe to print, and what went wrong as a person reads it: one line, no bare traceback."""
+"""Text made safe to print, and what went wrong, as a person reads it: one line, no traceback."""
 
 import re
 import shlex
