@@ -1,4 +1,4 @@
-"""The spans of a run (FA-07): of its requests to models, its nodes, and what happens within these."""
+"""The spans of a run (FA-07): of its requests to models, its nodes, and what happens in these."""
 
 import asyncio
 import json
