@@ -154,6 +154,14 @@ def choice(offered: Mapping[str, str], read: Read) -> str:
             return answer[:1]
 
 
+def agrees(question: str, read: Read = input) -> bool:
+    """Whether a person says yes to a question; the end of the input is a no."""
+    try:
+        return read(f"  {question} [y]es, [n]o: ").strip().lower()[:1] == "y"
+    except EOFError:
+        return False
+
+
 def words(prompt: str, read: Read) -> str:
     """Return what is typed. Raises :class:`Later` for nothing."""
     text = read(f"  {prompt}: ").strip()

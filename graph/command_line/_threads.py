@@ -270,14 +270,11 @@ def _tell(paper: "Paper", old: "Sequence[OldThread]") -> None:
 
 
 def _wanted(paper: "Paper", number: int, *, keep_history: bool) -> bool:
+    from daruma.graph.command_line._output import agrees
 
     if not (paper.terminal and sys.stdin is not None and sys.stdin.isatty()):
         raise DarumaError("nothing was deleted: there is nobody to ask, so say it with --yes")
-    what = "Thin" if keep_history else "Delete"
-    try:
-        return input(f"  {what} these {number} threads? [y]es, [n]o: ").strip().lower()[:1] == "y"
-    except EOFError:
-        return False
+    return agrees(f"{'Thin' if keep_history else 'Delete'} these {number} threads?")
 
 
 def _told(paper: "Paper", pruned: "Pruned", *, keep_history: bool) -> None:

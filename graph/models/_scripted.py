@@ -290,6 +290,18 @@ class AnsweringModel(BaseChatModel):
         """
 
     @override
+    def bind_tools(
+        self,
+        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
+        *,
+        tool_choice: str | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Offer tools: LangChain tools, functions, Pydantic classes, or OpenAI's dictionaries."""
+        offered = [convert_to_openai_tool(tool) for tool in tools]
+        return self.bind(tools=offered, tool_choice=tool_choice, **kwargs)
+
+    @override
     def invoke(
         self, input: LanguageModelInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AIMessage:
@@ -424,18 +436,6 @@ class ScriptedChatModel(AnsweringModel):
     @override
     def _llm_type(self) -> str:
         return "daruma-scripted"
-
-    @override
-    def bind_tools(
-        self,
-        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
-        *,
-        tool_choice: str | None = None,
-        **kwargs: Any,
-    ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Offer tools: LangChain tools, functions, Pydantic classes, or OpenAI's dictionaries."""
-        offered = [convert_to_openai_tool(tool) for tool in tools]
-        return self.bind(tools=offered, tool_choice=tool_choice, **kwargs)
 
     @override
     def answer(

@@ -1,7 +1,4 @@
-"""What a thread has outside of the database: snapshots, edit histories, worktrees (DU-08).
-
-All of it lies in Daruma's own folder on this host, and none of it in a workspace.
-"""
+"""Deleting old threads, with all that belongs to them, and giving their space back (DU-08)."""
 
 import shutil
 from collections.abc import Collection, Sequence
@@ -26,6 +23,10 @@ from daruma.tools.files import edit_folder
 from daruma.tools.snapshots import Store, delete_snapshots, store_of
 from daruma.tools.team import remove_worktree, worktree_folder
 from daruma.tools.threads import in_thread
+
+# --- What a thread has outside of the database: snapshots, edit histories, worktrees.
+#
+# All of it lies in Daruma's own folder on this host, and none of it in a workspace.
 
 
 async def forget_belongings(
@@ -53,8 +54,6 @@ def _forget_snapshots(workspace: Path, thread: str) -> None:
         with Store(path).locked() as contents:
             delete_snapshots(contents, thread)
 
-
-# --- Deleting old threads, and giving their space back (DU-08).
 
 # --- When a checkpoint was written, also where its row is damaged.
 

@@ -226,7 +226,16 @@ async def _shared_pool(tasks: Tasks) -> AsyncIterator[_Shared]:
     """
     of_loops = _pools.setdefault(tasks.database.pool, {})
     loop = asyncio.get_running_loop()
-    pool, users = of_loops.setdefault(loop, (_queue_pool(tasks), []))
+    made: _Shared = AsyncConnectionPool(
+        str(tasks.database.pool.conninfo),
+        min_size=1,
+        max_size=_CONNECTIONS,
+        timeout=tasks.pace.connect,
+        open=False,
+        check=AsyncConnectionPool.check_connection,
+        name="daruma-queue",
+    )
+    pool, users = of_loops.setdefault(loop, (made, []))
     users.append(None)
     try:
         await pool.open(wait=True, timeout=tasks.pace.connect)
@@ -236,18 +245,6 @@ async def _shared_pool(tasks: Tasks) -> AsyncIterator[_Shared]:
         if not users:
             of_loops.pop(loop, None)
             await pool.close()
-
-
-def _queue_pool(tasks: Tasks) -> _Shared:
-    return AsyncConnectionPool(
-        str(tasks.database.pool.conninfo),
-        min_size=1,
-        max_size=_CONNECTIONS,
-        timeout=tasks.pace.connect,
-        open=False,
-        check=AsyncConnectionPool.check_connection,
-        name="daruma-queue",
-    )
 
 
 class _Serving:
