@@ -219,10 +219,13 @@ def prune(  # each is an option of the command
 ) -> None:
     """Delete threads that nobody wrote on for long; never one that is being run."""
     from daruma.graph.command_line._output import Line
-    from daruma.graph.storage import open_postgres
+    from daruma.graph.storage import PRUNABLE, open_postgres
 
     paper, seconds = paper_of(), seconds_of(older_than)
-    _refuse_unknown(status or ())
+    if unknown := [each for each in status or () if each not in PRUNABLE]:
+        # It would be taken for one that no old thread has.
+        known = ", ".join(sorted(PRUNABLE))
+        raise typer.BadParameter(f"{unknown[0]!r} is no status: there are {known}")
     with open_postgres() as postgres:
         old = postgres.old_threads(seconds, status=status, unfinished=unfinished)
         _tell(paper, old)
@@ -240,15 +243,6 @@ def prune(  # each is an option of the command
             only=[each.thread_id for each in old],
         )
     _told(paper, pruned, keep_history=keep_history)
-
-
-def _refuse_unknown(status: Sequence[str]) -> None:
-    """A status that no thread has would be taken for one that no old thread has."""
-    from daruma.graph.storage import PRUNABLE
-
-    if unknown := [each for each in status if each not in PRUNABLE]:
-        known = ", ".join(sorted(PRUNABLE))
-        raise typer.BadParameter(f"{unknown[0]!r} is no status: there are {known}")
 
 
 def size_of(count: float) -> str:

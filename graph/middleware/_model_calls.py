@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 
-from daruma.graph.middleware._gate import Given, tools_of
+from daruma.graph.middleware._gate import tools_of
 from daruma.graph.models import (
     Pursuit,
     ReadableAnswers,
@@ -84,16 +84,6 @@ AUDIT = "daruma"
 """Where a message's ``response_metadata`` says what was changed of its calls, and what was said."""
 
 
-def offer_for(given: Iterable[Given], settings: Tools) -> VisibleTools:
-    """Return what a model is offered.
-
-    Raises :class:`~daruma.tools.calls.ToolNameConflictError` for names that could mean two.
-    """
-    tools = tools_of(given)
-    check_names(tools, settings.name_aliases, normalize=settings.normalize_names)
-    return VisibleTools(tools=tools, hidden=frozenset(), settings=settings)
-
-
 class RepairLadder(AroundModelCalls):
     """Mends an answer's tool calls before any of them runs; what can not be mended is answered.
 
@@ -114,7 +104,9 @@ class RepairLadder(AroundModelCalls):
         self, request: ModelRequest[Any], handler: Handler
     ) -> ModelResponse[Any]:
         await import_schema_checks()
-        offer = offer_for(request.tools, self._settings)
+        tools, own = tools_of(request.tools), self._settings
+        check_names(tools, own.name_aliases, normalize=own.normalize_names)
+        offer = VisibleTools(tools=tools, hidden=frozenset(), settings=own)
         answered = await handler(request)
         said = answer_in(answered)
         if said is None:

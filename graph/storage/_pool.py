@@ -280,7 +280,20 @@ async def connected(
     seconds = int(given) if given.isdecimal() and int(given) else _CONNECT_SECONDS
     url = make_conninfo(url, connect_timeout=seconds)
     version = await _made_ready(url, shown, seconds, outage_seconds)
-    async with _pool(url, outage_seconds, connections) as pool:
+    opening: Pool = AsyncConnectionPool(
+        url,
+        connection_class=LimitedConnection,
+        kwargs={"autocommit": True, "row_factory": dict_row},
+        min_size=1,
+        max_size=max(connections, 1),
+        timeout=min(_WAIT_SECONDS, max(1.0, outage_seconds)),
+        reconnect_timeout=_RECONNECT_SECONDS,
+        reconnect_failed=AsyncConnectionPool.check,  # goes on connecting, for whoever waits
+        configure=_configure,
+        open=False,
+        name="daruma",
+    )
+    async with opening as pool:
         yield pool, version
 
 
@@ -350,22 +363,6 @@ def display_url(url: str) -> str:
     if host.startswith("/"):  # a socket's folder, as libpq takes it
         return f"postgresql://{who}/{name}?host={host}{f'&port={port}' if port else ''}"
     return f"postgresql://{who}{host}{f':{port}' if port else ''}/{name}"
-
-
-def _pool(url: str, outage_seconds: float, connections: int) -> Pool:
-    return AsyncConnectionPool(
-        url,
-        connection_class=LimitedConnection,
-        kwargs={"autocommit": True, "row_factory": dict_row},
-        min_size=1,
-        max_size=max(connections, 1),
-        timeout=min(_WAIT_SECONDS, max(1.0, outage_seconds)),
-        reconnect_timeout=_RECONNECT_SECONDS,
-        reconnect_failed=AsyncConnectionPool.check,  # goes on connecting, for whoever waits
-        configure=_configure,
-        open=False,
-        name="daruma",
-    )
 
 
 async def _configure(connection: Connection) -> None:
