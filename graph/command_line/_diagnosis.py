@@ -29,14 +29,7 @@ from daruma.graph.models import (
 from daruma.graph.storage import aopen_postgres
 from daruma.state.errors import DarumaError, StorageUnavailable
 from daruma.state.failure import ModelFailed, Reason
-from daruma.state.settings import (
-    LLM,
-    ModelOptions,
-    Requests,
-    RoleOptions,
-    Settings,
-    SettingsError,
-)
+from daruma.state.settings import LLM, ModelOptions, Requests, RoleOptions, Settings, SettingsError
 from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.tools.calls import mcp_tools
 from daruma.tools.commands import command_environment, find_in, find_program, unsearched_places

@@ -112,9 +112,7 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
         self._offer = replace(self._editing, settings=settings.model_copy(update=AS_GIVEN))
 
     def wrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         return handler(self._showing(request))
 

@@ -68,9 +68,7 @@ class AroundModelCalls(AgentMiddleware[Any, Any, Any]):
     """Middleware that is written once: a synchronous agent waits for the asynchronous way."""
 
     def wrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> Any:
         async def ask(request: ModelRequest[Any]) -> ModelResponse[Any]:
             return await in_model_thread(handler, request)

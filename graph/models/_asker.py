@@ -155,12 +155,7 @@ class NextMove:
 
 
 def next_move(
-    tried: Sequence[FailedAttempt],
-    *,
-    chain: int,
-    limits: Requests,
-    elapsed: float,
-    luck: float,
+    tried: Sequence[FailedAttempt], *, chain: int, limits: Requests, elapsed: float, luck: float
 ) -> NextMove:
     """Return what comes after the last of `tried`, none of which brought an answer.
 

@@ -35,11 +35,7 @@ At = tuple[str, str, str]
 
 
 async def renew(
-    connection: Connection,
-    at: At,
-    parent: str | None,
-    snapshots: Collection[str],
-    sealing: Sealing,
+    connection: Connection, at: At, parent: str | None, snapshots: Collection[str], sealing: Sealing
 ) -> None:
     """Give a checkpoint another parent, and whole copies of channels, which are stored already.
 

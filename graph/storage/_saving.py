@@ -39,10 +39,7 @@ _LOST: Final = "DR001"
 
 def fence_of(hold: Hold | None) -> dict[str, Any]:
     """Return what FENCE takes; without a hold, it lets everything pass."""
-    return {
-        "holding": hold.thread_id if hold else None,
-        "token": hold.token if hold else None,
-    }
+    return {"holding": hold.thread_id if hold else None, "token": hold.token if hold else None}
 
 
 @contextmanager
