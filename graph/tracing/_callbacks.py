@@ -1,16 +1,8 @@
-"""What a trace says of a run and its nodes; where nobody traces, it takes one look and no import.
+"""What a trace says of a node, and LangChain's callbacks that say it."""
 
-An application that has set up OpenTelemetry has imported its API, and named who provides traces or
-metrics. Where nobody has, it is neither imported nor needed: it comes with the extra ``telemetry``.
-A run that is not recorded makes no spans for its nodes, which costs each of them the look for it.
-"""
-
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
 from uuid import UUID
 
 from langchain_core.callbacks import (
@@ -26,7 +18,6 @@ from langchain_core.runnables.config import (
     merge_configs,
     var_child_runnable_config,
 )
-from langgraph.types import StateSnapshot
 from typing_extensions import override
 
 from daruma.state.calls import Dispatch
@@ -34,11 +25,6 @@ from daruma.state.channels import State
 from daruma.state.plan import Assignment
 from daruma.state.spending import Standing, standing
 from daruma.state.task import Task
-from daruma.tools.context import Context
-
-if TYPE_CHECKING:
-    from daruma.graph.models import Pursuit
-    from daruma.graph.tracing._spans import ModelSpan, NodeSpan
 
 # --- What a trace says of a node: whose work it is on, and how much of the budget is left. Pure.
 
@@ -176,69 +162,3 @@ def with_trace_metadata(config: RunnableConfig, told: Callable[[], About]) -> No
     manager: Any = config.get("callbacks")
     if manager is not None and getattr(manager, "handlers", None):
         manager.add_metadata(told().metadata)
-
-
-# --- Whether there is anything to trace for, and tracing it.
-
-_API: Final = ("opentelemetry.trace", "opentelemetry.metrics")
-"""The modules of the API's own providers, which record nothing."""
-
-
-def is_there() -> bool:
-    """Whether anybody in this process hears what OpenTelemetry is told.
-
-    Others import its API too, as LangChain's tracer does; what it comes with itself is deaf.
-    """
-    if "opentelemetry.trace" not in sys.modules:
-        return False
-    from opentelemetry import metrics, trace
-
-    return _hears(type(trace.get_tracer_provider())) or _hears(type(metrics.get_meter_provider()))
-
-
-@lru_cache(maxsize=16)
-def _hears(provider: type) -> bool:
-    return not provider.__module__.startswith(_API)
-
-
-@contextmanager
-def run_traced(
-    config: RunnableConfig | None, snapshot: StateSnapshot | None, bound: Callbacks = None
-) -> Iterator[RunnableConfig | None]:
-    """Trace a run, from the state it begins with; yields the config to run the machine with.
-
-    ``bound`` are the callbacks that the graph itself has.
-    """
-    given = traced(config, bound)
-    if not is_there():
-        yield given
-        return
-    from daruma.graph.tracing._spans import run_span
-
-    with run_span(given, snapshot) as spanned:
-        yield spanned
-
-
-def request_traced(this: "Pursuit") -> "AbstractContextManager[ModelSpan | None]":
-    """Trace one request to a model; yields what is to be told of its answer, None for nobody."""
-    if not is_there():
-        return nullcontext()
-    from daruma.graph.tracing._spans import model_span
-
-    return model_span(this)
-
-
-def is_tracing(config: RunnableConfig) -> bool:
-    """Whether the run that a node is called in is traced, and recorded."""
-    return RUN_KEY in config.get("configurable", {})
-
-
-@contextmanager
-def node_traced(
-    config: RunnableConfig, told: Callable[[], About], context: Context, *, nested: bool
-) -> Iterator[tuple[Context, "NodeSpan"]]:
-    """Trace a node of a run that is recorded; yields the context that it is to be called with."""
-    from daruma.graph.tracing._spans import node_span
-
-    with node_span(config.get("configurable", {})[RUN_KEY], told(), nested=nested) as span:
-        yield replace(context, emit=span.heard(context.emit)), span

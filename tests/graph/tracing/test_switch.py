@@ -25,7 +25,7 @@ metrics.set_meter_provider(MeterProvider())
 )
 def test_somebody_has_to_provide_traces_or_metrics(set_up: str, *, heard: bool) -> None:
     """To import the API, as other libraries do, is not to listen."""
-    code = f"{set_up}\nfrom daruma.graph.tracing._callbacks import is_there\nprint(is_there())"
+    code = f"{set_up}\nfrom daruma.graph.tracing._switch import is_there\nprint(is_there())"
 
     said = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
