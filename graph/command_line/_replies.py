@@ -77,26 +77,15 @@ def yes_to(questions: Collection[Interrupt]) -> dict[str, Any]:
     return replies
 
 
-_CALL_CHOICES: Final = {
-    "a": "[a]pprove",
-    "d": "[d]eny",
-    "e": "[e]dit",
-    "s": "[s]how whole",
-    "l": "[l]ater",
-}
+_OTHERWISE: Final = {"e": "[e]dit", "s": "[s]how whole", "l": "[l]ater"}
+_CALL_CHOICES: Final = {"a": "[a]pprove", "d": "[d]eny", **_OTHERWISE}
+_PLAN_CHOICES: Final = {"c": "[c]onfirm", "r": "[r]eject", **_OTHERWISE}
 _ALWAYS: Final = {
     "t": ("thread", "always on this [t]hread"),
     "w": ("workspace", "always in this [w]orkspace"),
 }
 _PATTERN: Final = "  Pattern, as 'pytest *' or 'amount=*' (empty: exactly this call): "
 _WHY_NOT: Final = "  Why not (may be empty): "
-_PLAN_CHOICES: Final = {
-    "c": "[c]onfirm",
-    "r": "[r]eject",
-    "e": "[e]dit",
-    "s": "[s]how whole",
-    "l": "[l]ater",
-}
 
 
 # --- Asking a person on the terminal, while nothing is running and no connection is open.

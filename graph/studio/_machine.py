@@ -314,14 +314,10 @@ def without_settings(config: RunnableConfig | None) -> RunnableConfig | None:
         for key, value in config.get("configurable", {}).items()
         if key not in Settings.model_fields and key != "__context_provided__"
     }
-    told = {
-        key: value
-        for key, value in (config.get("metadata") or {}).items()
-        if not key.startswith("daruma_")
-    }
     whole = RunnableConfig(**{**config, "configurable": kept})
     if "metadata" in config:
-        whole["metadata"] = told
+        told = (config["metadata"] or {}).items()
+        whole["metadata"] = {key: each for key, each in told if not key.startswith("daruma_")}
     return whole
 
 

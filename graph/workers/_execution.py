@@ -72,19 +72,11 @@ class NotShared(DarumaError):
     """Raised for a graph that keeps its threads where no other process can get at them."""
 
 
-def shared_database(graph: Machine) -> Database:
-    """Return the database of a graph. Raises :class:`NotShared`."""
+def shared_saver(graph: Machine) -> PostgresSaver:
+    """Return the checkpointer of a graph, with its database. Raises :class:`NotShared`."""
     if not isinstance(graph.checkpointer, PostgresSaver):
         raise NotShared("workers need Postgres: build_graph(..., persistence=pg)")
-    return graph.checkpointer.database
-
-
-def log_of(graph: Machine) -> EventLog:
-    """Return where the events of a graph's threads are kept. Raises :class:`NotShared`."""
-    shared_database(graph)
-    saver: Any = graph.checkpointer
-    log: EventLog = saver.events
-    return log
+    return graph.checkpointer
 
 
 # --- A graph that only looks at threads: it has no model, no tools, and settings that never matter.
@@ -417,7 +409,7 @@ def sweep(graph: Machine) -> list[str]:
 
 async def asweep(graph: Machine) -> list[str]:
     """Do the same, asynchronously."""
-    return await swept(shared_database(graph), graph, always(graph))
+    return await swept(shared_saver(graph).database, graph, always(graph))
 
 
 def always(graph: Machine) -> GraphFactory:

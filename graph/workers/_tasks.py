@@ -27,9 +27,9 @@ from daruma.graph.workers._execution import (
     carry_out,
     deadline_of,
     ended,
-    log_of,
     park_overdue,
     reason_of,
+    shared_saver,
     swept,
 )
 from daruma.graph.workers._queue import PuttingOff, evolve_later, is_later, park_at, rescue
@@ -159,7 +159,7 @@ class Tasks:
 
     @property
     def _log(self) -> EventLog:
-        return log_of(self.reader)
+        return shared_saver(self.reader).events
 
     async def park(self, *, thread_id: str) -> None:
         """Park a review whose time has come, if nobody answered it."""

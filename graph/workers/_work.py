@@ -36,7 +36,7 @@ from daruma.graph.workers._execution import (
     Submission,
     always,
     reader_on,
-    shared_database,
+    shared_saver,
 )
 from daruma.graph.workers._queue import cancel_jobs, make_queue, rescue
 from daruma.graph.workers._queue import queue as put
@@ -168,7 +168,7 @@ async def awork(
     where it has not. A database that is lost is waited for. Raises
     :class:`~daruma.state.errors.StorageUnavailable` where it is lost and ``wait`` is off.
     """
-    tasks = Tasks(shared_database(graph), always(graph), graph, queue, pace or Pace())
+    tasks = Tasks(shared_saver(graph).database, always(graph), graph, queue, pace or Pace())
     await serve(tasks, concurrency=concurrency, wait=wait)
 
 
