@@ -10,18 +10,18 @@ from typing import Annotated
 
 import typer
 
-from daruma.graph.command_line._errors import (
+from daruma.graph.command_line._memory import knowledge_app, memory_app
+from daruma.graph.command_line._messages import (
     FAILED,
     USAGE,
     UsageMistake,
     complaint,
     failed,
     kept,
+    one_line,
     usage_line,
 )
-from daruma.graph.command_line._memory import knowledge_app, memory_app
 from daruma.graph.command_line._pitfalls import pitfalls_app
-from daruma.graph.command_line._printable import one_line
 from daruma.graph.command_line._run import (
     BareDecisions,
     acp,

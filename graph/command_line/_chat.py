@@ -34,14 +34,27 @@ from rich.console import Console
 from rich.text import Text
 from typing_extensions import override
 
-from daruma.graph.command_line._conversation import Conversation
-from daruma.graph.command_line._errors import UsageMistake, complaint, kept, usage_line
 from daruma.graph.command_line._event_lines import lines_of
+from daruma.graph.command_line._messages import (
+    UsageMistake,
+    complaint,
+    kept,
+    one_line,
+    resume_command,
+    usage_line,
+)
 from daruma.graph.command_line._output import Line, Paper
-from daruma.graph.command_line._printable import one_line, resume_command
 from daruma.graph.command_line._progress import Progress, spent_of
 from daruma.graph.command_line._questions import plan_lines
-from daruma.graph.command_line._session import Go, Replies, Session, Start, unfinished, usable_model
+from daruma.graph.command_line._session import (
+    Conversation,
+    Go,
+    Replies,
+    Session,
+    Start,
+    unfinished,
+    usable_model,
+)
 from daruma.graph.command_line._settings import agreed
 from daruma.graph.command_line._tables import context_table
 from daruma.graph.command_line._thread_view import Stop

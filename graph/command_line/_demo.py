@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from daruma.graph.command_line._asking import yes_to
 from daruma.graph.command_line._output import Line, Paper
+from daruma.graph.command_line._replies import yes_to
 from daruma.graph.command_line._session import Replies
 from daruma.graph.command_line._thread_view import Stop
 from daruma.graph.scenario import Scenario

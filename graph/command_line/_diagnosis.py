@@ -14,8 +14,8 @@ from typing import Literal
 from langchain_core.messages import HumanMessage
 from langgraph.store.base import BaseStore
 
+from daruma.graph.command_line._messages import counted
 from daruma.graph.command_line._pitfalls import read_pitfalls
-from daruma.graph.command_line._printable import counted
 from daruma.graph.models import (
     AnsweringModel,
     Asker,
@@ -29,14 +29,7 @@ from daruma.graph.models import (
 from daruma.graph.storage import aopen_postgres
 from daruma.state.errors import DarumaError, StorageUnavailable
 from daruma.state.failure import ModelFailed, Reason
-from daruma.state.settings import (
-    LLM,
-    ModelOptions,
-    Requests,
-    RoleOptions,
-    Settings,
-    SettingsError,
-)
+from daruma.state.settings import LLM, ModelOptions, Requests, RoleOptions, Settings, SettingsError
 from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.tools.calls import mcp_tools
 from daruma.tools.commands import command_environment, find_in, find_program, unsearched_places

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from daruma.graph.command_line._messages import beginning, counted, one_line
 from daruma.graph.command_line._output import Line, Mark
-from daruma.graph.command_line._printable import beginning, counted, one_line
 from daruma.graph.command_line._questions import confidence_of, plan_lines
 from daruma.graph.timeline import call_title, render_duration_if_any, todo_line
 from daruma.state.spending import format_amount
@@ -175,11 +175,6 @@ def _carried(event: Event) -> list[Line]:
 # --- What is told of a team: who takes up which phase, and how its work comes together.
 
 
-def _taken_up(event: Event) -> list[Line]:
-    who = event["expert"] or "a helper"
-    return [Line("head", f"{who} takes up {event['phase_id']}", event["workspace"] or "")]
-
-
 def _ended(event: Event) -> list[Line]:
     done = event["outcome"] == "completed"
     ended = f"{event['expert'] or 'the helper'} has ended {event['phase_id']}: {event['outcome']}"
@@ -215,12 +210,6 @@ def _drift(event: Event) -> list[Line]:
     return [head, *named_lines(event["paths"], total)]
 
 
-def _savepoint(event: Event) -> list[Line]:
-    """Tell what is to be known of a state that is kept; mostly that is nothing."""
-    told = f"savepoint {event['savepoint_id']}: {event['note']}"
-    return [Line("note", told)] if event["note"] else []
-
-
 def _rollback(event: Event) -> list[Line]:
     how = "all files as before the phase" if event["command"] == "snapshot" else event["command"]
     return [Line("head", "Rollback", f"{event['phase_id']}: {one_line(how)}")]
@@ -243,16 +232,17 @@ def _undo_lines(snapshot: str | None) -> list[Line]:
 
 def named_lines(paths: Sequence[str], total: int) -> list[Line]:
     """Return the first paths, and how many there are beside them."""
-    more = total - min(len(paths), _NAMED)
-    rest = [Line("note", f"and {more} more")] if more > 0 else []
-    return [*(Line("note", one_line(path)) for path in paths[:_NAMED]), *rest]
+    return _first([Line("note", one_line(path)) for path in paths[:_NAMED]], total)
 
 
 def left_lines(left: Sequence[str]) -> list[Line]:
     """Return what is not as it was, each with its reason."""
-    more = len(left) - _LEFT
-    rest = [Line("note", f"and {more} more")] if more > 0 else []
-    return [*(Line("bad", one_line(each, 300)) for each in left[:_LEFT]), *rest]
+    return _first([Line("bad", one_line(each, 300)) for each in left[:_LEFT]], len(left))
+
+
+def _first(lines: list[Line], total: int) -> list[Line]:
+    more = total - len(lines)
+    return [*lines, Line("note", f"and {more} more")] if more > 0 else lines
 
 
 # --- What each event says on paper; events that only begin something say nothing yet.
@@ -405,10 +395,16 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "message_received": _received,
     "budget_spent": _spent,
     "budget_settled": _settled,
-    "savepoint_written": _savepoint,
+    "savepoint_written": lambda event: (
+        [Line("note", f"savepoint {event['savepoint_id']}: {event['note']}")]
+        if event["note"]
+        else []
+    ),
     "workspace_drifted": _drift,
     "context_compacted": _compacted,
-    "member_started": _taken_up,
+    "member_started": lambda e: [
+        Line("head", f"{e['expert'] or 'a helper'} takes up {e['phase_id']}", e["workspace"] or "")
+    ],
     "member_completed": _ended,
     "merge_completed": _merged,
     "call_settled": _call_settled,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from daruma.graph.command_line._messages import counted
 from daruma.graph.command_line._options import (
     AsJson,
     Json,
@@ -22,7 +23,6 @@ from daruma.graph.command_line._options import (
     paper_of,
     values_of,
 )
-from daruma.graph.command_line._printable import counted
 from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
-from daruma.graph.command_line._printable import one_line
+from daruma.graph.command_line._messages import one_line
 from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from daruma.graph.command_line._printable import shown
+from daruma.graph.command_line._messages import shown
 
 # --- How lines look: on a terminal with colours and hanging indents, elsewhere as plain lines.
 
@@ -152,6 +152,14 @@ def choice(offered: Mapping[str, str], read: Read) -> str:
             if answer[:1] == "l":
                 raise Later
             return answer[:1]
+
+
+def agrees(question: str, read: Read = input) -> bool:
+    """Whether a person says yes to a question; the end of the input is a no."""
+    try:
+        return read(f"  {question} [y]es, [n]o: ").strip().lower()[:1] == "y"
+    except EOFError:
+        return False
 
 
 def words(prompt: str, read: Read) -> str:

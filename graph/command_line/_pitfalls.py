@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
+from daruma.graph.command_line._messages import counted, one_line
 from daruma.graph.command_line._options import (
     Json,
     Limit,
@@ -20,7 +21,6 @@ from daruma.graph.command_line._options import (
     paper_of,
     values_of,
 )
-from daruma.graph.command_line._printable import counted, one_line
 
 if TYPE_CHECKING:
     from daruma.graph.command_line._output import Line, Mark

@@ -11,8 +11,8 @@ from rich.live import Live
 from rich.text import Text
 
 from daruma.graph.command_line._event_lines import change_lines, lines_of
+from daruma.graph.command_line._messages import beginning, one_line
 from daruma.graph.command_line._output import Line, Paper
-from daruma.graph.command_line._printable import beginning, one_line
 from daruma.graph.timeline import call_title, render_duration
 from daruma.state.channels import State
 from daruma.state.spending import format_amount, standing

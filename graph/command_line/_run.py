@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
+from daruma.graph.command_line._messages import one_line
 from daruma.graph.command_line._options import (
     COMMANDS,
     AsJson,
@@ -25,7 +26,6 @@ from daruma.graph.command_line._options import (
     new_thread_name,
     no_such,
 )
-from daruma.graph.command_line._printable import one_line
 from daruma.state.errors import DarumaError
 from daruma.state.mode import MODES
 
@@ -77,8 +77,7 @@ def run(  # noqa: PLR0913  # each is an option of the command
     json: AsJson = False,
 ) -> None:
     """Run a task on a thread. Everything it does is kept: it can be stopped and resumed."""
-    from daruma.graph.command_line._conversation import talk_of
-    from daruma.graph.command_line._session import Go, Session
+    from daruma.graph.command_line._session import Go, Session, talk_of
 
     if not goal.strip():
         raise typer.BadParameter("say what is to be done", param_hint="GOAL")
@@ -171,8 +170,7 @@ def resume(
     model: Model = None,
 ) -> None:
     """Go on with a thread: unfinished work, an open question; a finished one tells its result."""
-    from daruma.graph.command_line._conversation import talk_of
-    from daruma.graph.command_line._session import Session, unfinished
+    from daruma.graph.command_line._session import Session, talk_of, unfinished
 
     talk = talk_of(submit=submit, yes=yes, json=json)
     raise typer.Exit(talk.hold(Session(thread, model=model, start=start), unfinished))
@@ -190,8 +188,7 @@ def retry(
     model: Model = None,
 ) -> None:
     """Try again what failed, from where it stood: a model call, a tool call, a denied approval."""
-    from daruma.graph.command_line._conversation import Conversation
-    from daruma.graph.command_line._session import Go, Session
+    from daruma.graph.command_line._session import Conversation, Go, Session
 
     talk, again = Conversation(yes=yes, json=json), Go(None, reopen=True, call=call)
     raise typer.Exit(talk.hold(Session(thread, model=model), lambda _: again))
@@ -278,9 +275,8 @@ def answer(  # noqa: PLR0913  # each is an option of the command
     """
     from langgraph.types import Command
 
-    from daruma.graph.command_line._conversation import Conversation, talk_of
     from daruma.graph.command_line._replies import Given
-    from daruma.graph.command_line._session import Go, Session
+    from daruma.graph.command_line._session import Conversation, Go, Session, talk_of
 
     given = Given(
         *(confirm, reject, edit, approve or (), deny or (), reason, text, args, to),
@@ -351,9 +347,8 @@ def demo(
     chosen = scenario_named(scenario)
     repository = prepare(chosen)
 
-    from daruma.graph.command_line._conversation import Conversation
     from daruma.graph.command_line._demo import ASIDES, beginning, ending, reviewer
-    from daruma.graph.command_line._session import Go, Session
+    from daruma.graph.command_line._session import Conversation, Go, Session
 
     talk = Conversation(json=json, asides=ASIDES)
     talk.automatic = reviewer(talk.paper)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from daruma.graph.command_line._messages import one_line, shown
 from daruma.graph.command_line._options import AsJson, paper_of
-from daruma.graph.command_line._printable import one_line, shown
 from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import typer
 
+from daruma.graph.command_line._messages import one_line
 from daruma.graph.command_line._output import Line, Paper
-from daruma.graph.command_line._printable import one_line
 from daruma.state.steps import ContextUsage
 
 Cell = str | datetime

@@ -17,9 +17,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from daruma.graph.command_line._options import no_such
-from daruma.graph.command_line._output import Line, Mark, Paper
-from daruma.graph.command_line._printable import (
+from daruma.graph.command_line._messages import (
     beginning,
     counted,
     follow_command,
@@ -27,6 +25,8 @@ from daruma.graph.command_line._printable import (
     resume_command,
     shown,
 )
+from daruma.graph.command_line._options import no_such
+from daruma.graph.command_line._output import Line, Mark, Paper
 from daruma.graph.command_line._questions import how_to_answer, plan_lines, question_lines
 from daruma.graph.command_line._tables import render_age
 from daruma.graph.command_line._thread_view import Stop, ThreadView, savepoint_lines, thread_view

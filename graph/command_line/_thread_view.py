@@ -10,9 +10,9 @@ from typing import Any, Self
 
 from langgraph.types import Interrupt, StateSnapshot
 
+from daruma.graph.command_line._messages import one_line
 from daruma.graph.command_line._options import no_such
 from daruma.graph.command_line._output import Line
-from daruma.graph.command_line._printable import one_line
 from daruma.graph.standing import Standing, standings, status_of
 from daruma.graph.storage import Postgres
 from daruma.graph.timeline import Timeline, read_snapshot, read_supersteps, read_timeline

@@ -5,19 +5,24 @@ import json as json_format
 import re
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from daruma.graph.command_line._messages import one_line
 from daruma.graph.command_line._options import AsJson, ThreadName, in_storage, no_such, paper_of
-from daruma.graph.command_line._printable import one_line
-from daruma.state.errors import DarumaError
+from daruma.state.errors import DamagedState, DarumaError
 
 if TYPE_CHECKING:
+    from langgraph.checkpoint.base import CheckpointTuple
+
     from daruma.graph.command_line._output import Paper
+    from daruma.graph.command_line._tables import Table
     from daruma.graph.command_line._undo import UndoTalk
-    from daruma.graph.storage import OldThread, Pruned
+    from daruma.graph.standing import Standing
+    from daruma.graph.storage import OldThread, Postgres, Pruned
     from daruma.state.allowances import Allowance
     from daruma.tools.snapshots import Conflicts
 
@@ -27,8 +32,6 @@ if TYPE_CHECKING:
 
 def threads() -> None:
     """List the threads, the one used last first."""
-    from daruma.graph.command_line._thread_list import list_threads
-
     in_storage(list_threads).show(paper_of())
 
 
@@ -42,7 +45,6 @@ def inbox(
     tsv: Annotated[bool, typer.Option("--tsv", help="Tab-separated, on a terminal too.")] = False,
 ) -> None:
     """List what waits for a person, over all threads, with the command that answers."""
-    from daruma.graph.command_line._thread_list import list_questions
     from daruma.state.interrupts import KINDS
 
     if kind not in (None, "tool", *KINDS):
@@ -105,6 +107,79 @@ def graph() -> None:
     typer.echo(mermaid(), nl=False)
 
 
+# --- The lists of threads and of what waits: what is known without any history (FA-13).
+
+
+async def list_threads(postgres: "Postgres") -> "Table":
+    """Return the threads, those that wait for a worker first, then the one written last (FA-13).
+
+    One that is damaged does not hide the others.
+    """
+    from daruma.graph.command_line._tables import Table
+    from daruma.graph.standing import standings
+
+    known = await standings(postgres.checkpointer.database)
+    rows = []
+    for each in await postgres.athreads():
+        standing = known.pop(each.thread_id, None)
+        place = {"thread_id": each.thread_id, "checkpoint_ns": ""}
+        try:
+            found = await postgres.checkpointer.aget_tuple({"configurable": place})
+            if found:  # else it was pruned meanwhile
+                rows.append(_row(each.thread_id, found, standing))
+        except DamagedState as error:
+            status = standing.what if standing and standing.is_busy else "damaged"
+            rows.append((each.thread_id, status, each.updated_at, str(error)))
+    queued = [(s.thread_id, s.what, s.since.astimezone(), s.request) for s in known.values()]
+    return Table(
+        ("thread", "status", "when", "goal"),
+        [*queued, *rows],
+        nothing="there are no threads yet: try `daruma demo`",
+        cuts=True,
+    )
+
+
+def _row(
+    thread: str, found: "CheckpointTuple", standing: "Standing | None"
+) -> tuple[str, str, datetime, str]:
+    from daruma.graph.standing import read_pending, status_of
+    from daruma.state.result import TaskResult, headline_of
+    from daruma.state.task import Task
+
+    values: dict[str, Any] = {**found.checkpoint["channel_values"]}
+    questions, finished = read_pending(found)
+    for written in finished:
+        values |= written
+    task, result = values.get("task"), values.get("result")
+    if not isinstance(task, Task | None) or not isinstance(result, TaskResult | None):
+        raise DamagedState("it holds a record in the place of another")
+    busy = standing.what if standing and standing.is_busy else ""
+    status = busy or status_of(result, questions)
+    goal = task.goal if task else standing.request if standing else ""
+    if result and result.clarification:
+        goal += f" (asks: {result.clarification.question})"
+    headline = headline_of(status, result.checked.outcome if result else "")
+    return thread, headline, datetime.fromisoformat(found.checkpoint["ts"]), goal
+
+
+async def list_questions(postgres: "Postgres", kind: str | None, older_than: float) -> "Table":
+    """Return what waits for a person, each with the command that answers, the longest first."""
+    from langgraph.types import Interrupt
+
+    from daruma.graph.command_line._questions import how_to_answer
+    from daruma.graph.command_line._tables import Table
+
+    rows, values = list[tuple[str | datetime, ...]](), list[dict[str, Any]]()
+    for each in await postgres.ainbox(kind=kind, older_than=older_than):
+        of_tool = each.kind == "tool" or each.value is None
+        questions = [] if of_tool else [Interrupt(each.value, id=each.interrupt_id)]
+        answers = how_to_answer(each.thread_id, questions)
+        rows.append((each.thread_id, each.kind, each.since, each.text, *(answers[:1] or [""])))
+        values.append(each.to_dict() | {"answers": answers})
+    columns = ("thread", "kind", "since", "question", "answer")
+    return Table(columns, rows, values=values, nothing="nothing waits for a person", below=2)
+
+
 # --- ``daruma threads prune``: delete old threads with all that belongs to them.
 
 _UNITS = {"min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
@@ -144,10 +219,13 @@ def prune(  # each is an option of the command
 ) -> None:
     """Delete threads that nobody wrote on for long; never one that is being run."""
     from daruma.graph.command_line._output import Line
-    from daruma.graph.storage import open_postgres
+    from daruma.graph.storage import PRUNABLE, open_postgres
 
     paper, seconds = paper_of(), seconds_of(older_than)
-    _refuse_unknown(status or ())
+    if unknown := [each for each in status or () if each not in PRUNABLE]:
+        # It would be taken for one that no old thread has.
+        known = ", ".join(sorted(PRUNABLE))
+        raise typer.BadParameter(f"{unknown[0]!r} is no status: there are {known}")
     with open_postgres() as postgres:
         old = postgres.old_threads(seconds, status=status, unfinished=unfinished)
         _tell(paper, old)
@@ -165,15 +243,6 @@ def prune(  # each is an option of the command
             only=[each.thread_id for each in old],
         )
     _told(paper, pruned, keep_history=keep_history)
-
-
-def _refuse_unknown(status: Sequence[str]) -> None:
-    """A status that no thread has would be taken for one that no old thread has."""
-    from daruma.graph.storage import PRUNABLE
-
-    if unknown := [each for each in status if each not in PRUNABLE]:
-        known = ", ".join(sorted(PRUNABLE))
-        raise typer.BadParameter(f"{unknown[0]!r} is no status: there are {known}")
 
 
 def size_of(count: float) -> str:
@@ -195,14 +264,11 @@ def _tell(paper: "Paper", old: "Sequence[OldThread]") -> None:
 
 
 def _wanted(paper: "Paper", number: int, *, keep_history: bool) -> bool:
+    from daruma.graph.command_line._output import agrees
 
     if not (paper.terminal and sys.stdin is not None and sys.stdin.isatty()):
         raise DarumaError("nothing was deleted: there is nobody to ask, so say it with --yes")
-    what = "Thin" if keep_history else "Delete"
-    try:
-        return input(f"  {what} these {number} threads? [y]es, [n]o: ").strip().lower()[:1] == "y"
-    except EOFError:
-        return False
+    return agrees(f"{'Thin' if keep_history else 'Delete'} these {number} threads?")
 
 
 def _told(paper: "Paper", pruned: "Pruned", *, keep_history: bool) -> None:

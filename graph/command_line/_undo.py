@@ -9,8 +9,8 @@ from typing import Any
 import typer
 
 from daruma.graph.command_line._event_lines import left_lines, named_lines
-from daruma.graph.command_line._output import Line, Mark, Paper
-from daruma.graph.command_line._printable import counted, one_line
+from daruma.graph.command_line._messages import counted, one_line
+from daruma.graph.command_line._output import Line, Mark, Paper, agrees
 from daruma.graph.command_line._thread_view import ThreadView, savepoint_lines, savepoint_values
 from daruma.graph.history import Place, UndoRefused, snapshots_of
 from daruma.tools.snapshots import Change, Conflicts, Restored, RestoreRefused, preview_restore
@@ -135,10 +135,7 @@ class UndoTalk:
     def _wanted(self) -> bool:
         if self.read is None:
             raise UndoRefused("nothing was put back: there is nobody to ask, so say it with --yes")
-        try:
-            return self.read("  Put the files back? [y]es, [n]o: ").strip().lower()[:1] == "y"
-        except EOFError:
-            return False
+        return agrees("Put the files back?", self.read)
 
     def _print(self, values: dict[str, Any]) -> None:
         if self.json:

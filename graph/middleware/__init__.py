@@ -14,17 +14,14 @@ if TYPE_CHECKING:
     from daruma.graph.middleware._gate import Gate
     from daruma.graph.middleware._model_calls import Failover, RepairLadder
 else:
-    _opened = open_late(__name__, {"_gate": "Gate", "_model_calls": "Failover RepairLadder"})
 
-    def __getattr__(name: str) -> object:
-        try:
-            return _opened(name)
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] != "langchain":
-                raise
-            raise MiddlewareMissing(
-                "middleware needs LangChain's agents: pip install 'daruma-agent[middleware]'"
-            ) from error
+    def _explain(name: str) -> "MiddlewareMissing | None":
+        said = "middleware needs LangChain's agents: pip install 'daruma-agent[middleware]'"
+        return MiddlewareMissing(said) if name == "langchain" else None
+
+    __getattr__ = open_late(
+        __name__, {"_gate": "Gate", "_model_calls": "Failover RepairLadder"}, _explain
+    )
 
 
 class MiddlewareMissing(DarumaError, ImportError):

@@ -14,25 +14,54 @@ from langchain.agents.middleware import (
 )
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.tools import BaseTool
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command, interrupt
 
-from daruma.graph.middleware._requests import Given, select_visible, tools_of, with_name
 from daruma.state.calls import Grounds, ToolTask, approval_of, with_status
 from daruma.state.interrupts import Decision, ReplyRefused, approval_request, read_reply
 from daruma.state.settings import Tools
 from daruma.tools.calls import (
     OpenApproval,
+    Tool,
     VisibleTools,
     apply_decision,
     blocking_denial,
     denial_text,
+    foreign_tool,
     import_schema_checks,
     policy_refusal,
     resolve_calls,
     tool_result,
 )
 from daruma.tools.calls.policy import check_policy, check_profile, profile_shows
+
+# --- An agent's tools as our rules see them: what their calls are read and judged by.
+
+Given = BaseTool | Callable[..., Any] | dict[str, Any]
+"""What ``create_agent`` takes for a tool."""
+
+
+def tools_of(given: Iterable[Given]) -> tuple[Tool, ...]:
+    """Return the tools that can be called by name; a provider's own tools are none."""
+    return tuple(tool for each in given if (tool := foreign_tool(each)) is not None)
+
+
+def with_name(offer: VisibleTools, name: str) -> VisibleTools:
+    """Return an offer that also has what is called by a name of which nothing else is known.
+
+    Other middleware brings tools of its own, and the policy is about these, too.
+    """
+    if offer.find(name) or name in offer.hidden:
+        return offer
+    anything = {"type": "object", "additionalProperties": True}
+    tool = foreign_tool({"name": name, "description": "", "parameters": anything})
+    if tool and profile_shows(offer.settings, tool):
+        return replace(offer, tools=(*offer.tools, tool))
+    return replace(offer, hidden=offer.hidden | {name})
+
+
+# --- The gate: a policy for an agent's calls.
 
 AS_GIVEN: Final = {
     "normalize_names": False,
@@ -83,9 +112,7 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
         self._offer = replace(self._editing, settings=settings.model_copy(update=AS_GIVEN))
 
     def wrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         return handler(self._showing(request))
 
@@ -126,7 +153,11 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
         return self._refusal(request) or await handler(request)
 
     def _showing(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        return request.override(tools=select_visible(request.tools, self._offer.settings))
+        """Have the model see the tools that the profile shows; a provider's own stay."""
+        kept = ((each, foreign_tool(each)) for each in request.tools)
+        settings = self._offer.settings
+        tools = [each for each, tool in kept if tool is None or profile_shows(settings, tool)]
+        return request.override(tools=tools)
 
     def _task(self, call: Mapping[str, Any], message_id: str) -> ToolTask:
         own = {"id": str(call["id"]), "name": call["name"], "args": dict(call["args"])}

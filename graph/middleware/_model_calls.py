@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 
-from daruma.graph.middleware._requests import answer_in, offer_for, send_event
+from daruma.graph.middleware._gate import tools_of
 from daruma.graph.models import (
     Pursuit,
     ReadableAnswers,
@@ -28,7 +28,7 @@ from daruma.graph.models import (
 )
 from daruma.graph.sync import run
 from daruma.state.calls import ToolTask, with_status
-from daruma.state.events import AnswerAudited
+from daruma.state.events import AnswerAudited, Event
 from daruma.state.settings import Requests, Tools
 from daruma.state.steps import Audit
 from daruma.tools.calls import (
@@ -36,6 +36,7 @@ from daruma.tools.calls import (
     VisibleTools,
     audit_answer,
     calls_of,
+    check_names,
     import_schema_checks,
     read_answer,
     repair_round,
@@ -44,16 +45,30 @@ from daruma.tools.calls import (
 from daruma.tools.context import EXACT
 from daruma.tools.threads import in_model_thread
 
+# --- A model's answer, who is told of it, and middleware around the call.
+
 Handler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+
+
+def answer_in(response: ModelResponse[Any]) -> AIMessage | None:
+    """Return a response's one answer; None where it was read already, as structured output is."""
+    if len(response.result) != 1 or response.structured_response is not None:
+        return None
+    (message,) = response.result
+    return message if isinstance(message, AIMessage) else None
+
+
+def send_event(request: ModelRequest[Any], event: Event) -> None:
+    """Send an event to the run's ``custom`` stream, if it has one."""
+    if request.runtime:
+        request.runtime.stream_writer(event.to_dict())
 
 
 class AroundModelCalls(AgentMiddleware[Any, Any, Any]):
     """Middleware that is written once: a synchronous agent waits for the asynchronous way."""
 
     def wrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> Any:
         async def ask(request: ModelRequest[Any]) -> ModelResponse[Any]:
             return await in_model_thread(handler, request)
@@ -87,7 +102,9 @@ class RepairLadder(AroundModelCalls):
         self, request: ModelRequest[Any], handler: Handler
     ) -> ModelResponse[Any]:
         await import_schema_checks()
-        offer = offer_for(request.tools, self._settings)
+        tools, own = tools_of(request.tools), self._settings
+        check_names(tools, own.name_aliases, normalize=own.normalize_names)
+        offer = VisibleTools(tools=tools, hidden=frozenset(), settings=own)
         answered = await handler(request)
         said = answer_in(answered)
         if said is None:

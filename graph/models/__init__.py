@@ -44,8 +44,13 @@ if TYPE_CHECKING:
     )
     from daruma.graph.models._openai_answers import ReadableAnswers, check_whole, per_loop_model
     from daruma.graph.models._providers import key_variables, misspelt_variable
-    from daruma.graph.models._script import read_script
-    from daruma.graph.models._scripted import CALL_KEY, ROLE_KEY, AnsweringModel, ScriptedChatModel
+    from daruma.graph.models._scripted import (
+        CALL_KEY,
+        ROLE_KEY,
+        AnsweringModel,
+        ScriptedChatModel,
+        read_script,
+    )
 else:
     __getattr__ = open_late(
         __name__,
@@ -58,8 +63,7 @@ else:
             "_names": "check_model check_models full_name model_address tokens_of",
             "_openai_answers": "ReadableAnswers check_whole per_loop_model",
             "_providers": "key_variables misspelt_variable",
-            "_script": "read_script",
-            "_scripted": "CALL_KEY ROLE_KEY AnsweringModel ScriptedChatModel",
+            "_scripted": "CALL_KEY ROLE_KEY AnsweringModel ScriptedChatModel read_script",
         },
     )
 

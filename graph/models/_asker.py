@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.errors import GraphBubbleUp
@@ -155,12 +155,7 @@ class NextMove:
 
 
 def next_move(
-    tried: Sequence[FailedAttempt],
-    *,
-    chain: int,
-    limits: Requests,
-    elapsed: float,
-    luck: float,
+    tried: Sequence[FailedAttempt], *, chain: int, limits: Requests, elapsed: float, luck: float
 ) -> NextMove:
     """Return what comes after the last of `tried`, none of which brought an answer.
 
@@ -354,25 +349,18 @@ class Pursuit:
 Note = Callable[[Failure, BaseException], None]
 
 
-class Told(Protocol):
-    """What is told of the answer to a request that is traced."""
-
-    def answered(self, message: AIMessage, /) -> None:
-        """Take the answer down."""
-
-
 class Asker:
     """What nodes ask models with; an :class:`daruma.tools.context.Ask`.
 
-    ``trace`` traces each request. ``luck`` gives random numbers from 0 to 1, ``clock`` seconds from
-    any point on.
+    ``trace`` traces each request, and is told of its answer. ``luck`` gives random numbers from 0
+    to 1, ``clock`` seconds from any point on.
     """
 
     def __init__(
         self,
         models: Models,
         *,
-        trace: Callable[[Pursuit], AbstractContextManager[Told | None]] = lambda _: nullcontext(),
+        trace: Callable[[Pursuit], AbstractContextManager[Any]] = lambda _: nullcontext(),
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         luck: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,

@@ -298,9 +298,8 @@ _REASONS: Final[tuple[tuple[Reason, frozenset[int | None], re.Pattern[str] | Non
     ("timeout", frozenset({408}), None),
     ("rate_limited", frozenset({None}), _RATE),
     ("server", frozenset({None, 409, 425, *range(500, 600)}), None),
-    ("bad_request", _ANY, None),
 )
-"""By status and words; the first line that fits counts."""
+"""By status and words; the first line that fits counts. What none fits is a bad request."""
 
 
 @dataclass(frozen=True)
@@ -339,20 +338,16 @@ def read_failure(
         times = re.findall(r"(\d+(?:\.\d+)?) ?(ms|milli|[smhd])", named[1])
         wait = min(sum(float(number) * _SECONDS_IN[unit] for number, unit in times), _FOR_EVER)
     # Used up for longer than an hour; a server that names a wait knows better.
-    lasting = wait is None and not _says(_MINUTE, said)
-    used_up = lasting and status in {None, 400, 403, 429} and _says(_QUOTA, said)
+    lasting = wait is None and not _MINUTE.search(said)
+    used_up = lasting and status in {None, 400, 403, 429} and _QUOTA.search(said)
     reason = "quota" if used_up else _reason(status, said)
-    return ProviderFailure(reason, words, wait=wait, of_tools=_says(_TOOLS, said))
-
-
-def _says(pattern: re.Pattern[str], said: str) -> bool:
-    return pattern.search(said) is not None
+    return ProviderFailure(reason, words, wait=wait, of_tools=bool(_TOOLS.search(said)))
 
 
 def _reason(status: int | None, said: str) -> Reason:
     fitting = (
         reason
         for reason, statuses, words in _REASONS
-        if status in statuses and (words is None or _says(words, said))
+        if status in statuses and (words is None or words.search(said))
     )
     return next(fitting, "bad_request")

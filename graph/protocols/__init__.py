@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from daruma.graph.protocols._mcp import serve_mcp
     from daruma.graph.protocols._threads import ClientThreads
 else:
-    _opened = open_late(
+
+    def _explain(name: str) -> "ProtocolMissing | None":
+        extra = name.replace("_", "-")
+        said = f"{extra} needs a package: pip install 'daruma-agent[{extra}]'"
+        return ProtocolMissing(said) if name in ("acp", "ag_ui", "mcp") else None
+
+    __getattr__ = open_late(
         __name__,
         {
             "_acp": "serve_acp",
@@ -23,19 +29,8 @@ else:
             "_mcp": "serve_mcp",
             "_threads": "ClientThreads",
         },
+        _explain,
     )
-
-    def __getattr__(name: str) -> object:
-        try:
-            return _opened(name)
-        except ModuleNotFoundError as error:
-            name = (error.name or "").partition(".")[0]
-            if name not in ("acp", "ag_ui", "mcp"):
-                raise
-            extra = name.replace("_", "-")
-            raise ProtocolMissing(
-                f"{extra} needs a package: pip install 'daruma-agent[{extra}]'"
-            ) from error
 
 
 class ProtocolMissing(DarumaError, ImportError):

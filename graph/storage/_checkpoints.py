@@ -65,12 +65,13 @@ from daruma.graph.storage._saving import (
     WRITE,
     WRITE_OVER,
     PendingWrites,
+    PostgresSteering,
     fence_of,
     lost_by,
     row_values,
+    told_in,
 )
 from daruma.graph.storage._sealing import Sealing
-from daruma.graph.storage._steering import PostgresSteering, told_in
 from daruma.graph.sync import on, run
 from daruma.state.errors import DamagedState, ThreadIdRefused
 from daruma.state.interrupts import kind_of, question_id
@@ -294,14 +295,8 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
     async def _write(self, made: Sequence[WriteRow]) -> None:
         await self.statement(WRITE, row_values("written", made))
 
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        return await on(self.loop, self._put(config, checkpoint, metadata, new_versions))
+    async def aput(self, *args: Any, **named: Any) -> RunnableConfig:
+        return await on(self.loop, self._put(*args, **named))
 
     def put(self, *args: Any, **named: Any) -> RunnableConfig:
         return run(self.aput(*args, **named), loop=self.loop)
@@ -430,11 +425,8 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
     ) -> Mapping[str, DeltaChannelHistory]:
         return await self.home(lambda: self._advising(lambda: self._history(config, channels)))
 
-    def get_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        history = self.aget_delta_channel_history(config=config, channels=channels)
-        return run(history, loop=self.loop)
+    def get_delta_channel_history(self, **named: Any) -> Mapping[str, DeltaChannelHistory]:
+        return run(self.aget_delta_channel_history(**named), loop=self.loop)
 
     async def _history(
         self, config: RunnableConfig, channels: Sequence[str]
@@ -462,10 +454,10 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
             return await read()
         except DamagedCheckpoint as damage:
             async with self.reading() as cursor:
-                await cursor.execute(BEFORE, damage.where.before)
+                await cursor.execute(BEFORE, damage.before)
                 earlier = [row["checkpoint_id"] for row in await cursor.fetchall()]
             for each in earlier:
-                config = config_of(damage.where.thread, "", each)
+                config = config_of(damage.thread, "", each)
                 try:  # to read it whole, with the histories of all channels that may have one
                     if found := await self._get(config):
                         kept = found.checkpoint

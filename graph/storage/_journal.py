@@ -94,79 +94,72 @@ ORDER BY began_at DESC
 """  # noqa: S608 - of constants alone
 
 
+@dataclass(frozen=True)
 class PostgresJournal:
     """The journal at one place of a thread; ``statement`` says who may write there."""
 
-    def __init__(
-        self,
-        statement: Statement,
-        serde: SerializerProtocol,
-        sealing: Sealing,
-        place: Place,
-        run: str,
-    ) -> None:
-        self._do = statement
-        self._serde = serde
-        self._sealing = sealing
-        self._place = place
-        self._run = run
+    statement: Statement
+    serde: SerializerProtocol
+    sealing: Sealing
+    place: Place
+    run: str
 
     async def begin(self, effect: Effect) -> JournalEntry:
         values = self._values(effect) | {
-            "key": key_of(self._place, effect),
+            "key": key_of(self.place, effect),
             "settles": effect.settles,
             "workspace": self._marked(effect.workspace),
         }
-        (row,) = await self._do(_BEGIN, values)
+        (row,) = await self.statement(_BEGIN, values)
         return self._entry(row, effect.workspace)
 
     async def again(self, entry: JournalEntry) -> JournalEntry:
         attempt = entry.attempt + 1
-        await self._do(_AGAIN, self._values(entry.effect) | {"attempt": attempt})
+        await self.statement(_AGAIN, self._values(entry.effect) | {"attempt": attempt})
         return replace(entry, attempt=attempt, cut_short=False)
 
     async def end(self, entry: JournalEntry, outcome: Outcome) -> None:
-        said = self._serde.dumps_typed(list(astuple(outcome)))
-        kind, packed = self._sealing.seal(said, self._sealed_at(entry.key))
+        said = self.serde.dumps_typed(list(astuple(outcome)))
+        kind, packed = self.sealing.seal(said, self._sealed_at(entry.key))
         values = self._values(entry.effect) | {"kind": kind, "outcome": packed}
-        await self._do(_END, values)
+        await self.statement(_END, values)
 
     async def forget(self, entry: JournalEntry) -> None:
-        await self._do(_FORGET, self._values(entry.effect))
+        await self.statement(_FORGET, self._values(entry.effect))
 
     async def cut_short(self, workspace: str) -> Sequence[JournalEntry]:
-        values = self._place._asdict() | {"workspace": self._marked(workspace), "run": self._run}
-        return [self._entry(row, workspace) for row in await self._do(_CUT_SHORT, values)]
+        values = self.place._asdict() | {"workspace": self._marked(workspace), "run": self.run}
+        return [self._entry(row, workspace) for row in await self.statement(_CUT_SHORT, values)]
 
     def _values(self, effect: Effect) -> dict[str, Any]:
-        own = {"call": effect.call, "digest": effect.digest, "run": self._run}
-        return self._place._asdict() | own
+        own = {"call": effect.call, "digest": effect.digest, "run": self.run}
+        return self.place._asdict() | own
 
     def _marked(self, workspace: str) -> str:
         """Return what a workspace is known by: its path stays out of the database.
 
         It is not bound to the thread, so that a copy of one is in the same workspace.
         """
-        return workspace and self._sealing.mark(workspace, ("", "workspace"))
+        return workspace and self.sealing.mark(workspace, ("", "workspace"))
 
     def _entry(self, row: DictRow, workspace: str) -> JournalEntry:
         effect = Effect(row["call"], row["digest"], row["settles"], workspace)
         outcome = None
         if row["outcome"] is not None:
             value = (row["kind"], row["outcome"])
-            opened = self._sealing.open(value, self._sealed_at(row["key"]))
-            found = Outcome(*self._serde.loads_typed(opened))
+            opened = self.sealing.open(value, self._sealed_at(row["key"]))
+            found = Outcome(*self.serde.loads_typed(opened))
             outcome = replace(found, images=tuple(found.images))  # stored as a list
         return JournalEntry(
             effect,
             key=row["key"],
             attempt=row["attempt"],
-            cut_short=outcome is None and row["run"] != self._run,
+            cut_short=outcome is None and row["run"] != self.run,
             outcome=outcome,
         )
 
     def _sealed_at(self, key: str) -> tuple[str, ...]:
-        return self._place.thread_id, "effect", key
+        return self.place.thread_id, "effect", key
 
 
 # --- Large outputs in Postgres: one row each, by thread and digest.
@@ -182,27 +175,27 @@ SELECT kind, output FROM daruma_outputs WHERE thread_id = %(thread)s AND id = %(
 """
 
 
+@dataclass(frozen=True)
 class PostgresOutputs:
     """The outputs beside a saver's checkpoints; ``statement`` says who may write there."""
 
-    def __init__(self, statement: Statement, sealing: Sealing) -> None:
-        self._do = statement
-        self._sealing = sealing
+    statement: Statement
+    sealing: Sealing
 
     async def keep(self, thread_id: str, id_: str, text: str) -> None:
-        kind, output = self._sealing.seal(("text", text.encode()), (thread_id, "output", id_))
+        kind, output = self.sealing.seal(("text", text.encode()), (thread_id, "output", id_))
         values = {"thread": thread_id, "id": id_, "kind": kind, "output": output}
-        await self._do(_KEEP, values)
+        await self.statement(_KEEP, values)
 
     async def read(self, thread_id: str, id_: str) -> str | None:
         """Return an output. Raises :class:`~daruma.state.errors.DamagedState`."""
-        found = await self._do(_READ, {"thread": thread_id, "id": id_})
+        found = await self.statement(_READ, {"thread": thread_id, "id": id_})
         if not found:
             return None
         row = found[0]
         try:
             place = thread_id, "output", id_
-            return self._sealing.open((row["kind"], row["output"]), place)[1].decode()
+            return self.sealing.open((row["kind"], row["output"]), place)[1].decode()
         except DamagedState as error:
             raise DamagedState(f"the output {id_} of thread {thread_id!r}: {error}") from error
 
@@ -225,13 +218,13 @@ WHERE thread_id = %s AND interrupt_id = ANY(%s)
 _ALL: Final = "SELECT interrupt_id, kind, reply FROM daruma_replies WHERE thread_id = %s"
 
 
+@dataclass(frozen=True)
 class PostgresReplies:
     """The replies beside a saver's checkpoints; see ``graph/storage/_ledgers.py``."""
 
-    def __init__(self, database: Database, serde: SerializerProtocol, sealing: Sealing) -> None:
-        self._database = database
-        self._serde = serde
-        self._sealing = sealing
+    database: Database
+    serde: SerializerProtocol
+    sealing: Sealing
 
     async def accept(self, thread_id: str, replies: Mapping[str, Any]) -> bool:
         # In one order, so that two who answer the same questions can not wait for each other.
@@ -239,8 +232,8 @@ class PostgresReplies:
         own = uuid4().hex
         rows = []
         for id_ in sorted(replies):
-            reply = self._serde.dumps_typed(replies[id_])
-            sealed = self._sealing.seal(reply, (thread_id, "reply", id_))
+            reply = self.serde.dumps_typed(replies[id_])
+            sealed = self.sealing.seal(reply, (thread_id, "reply", id_))
             rows.append([thread_id, id_, *sealed, own])
 
         async def accept(connection: Connection) -> bool:
@@ -253,22 +246,22 @@ class PostgresReplies:
                 return True
             return False
 
-        return await self._database.transact(accept)
+        return await self.database.transact(accept)
 
     async def find(self, thread_id: str, ids: Collection[str]) -> dict[str, Any]:
-        rows = await self._database.statement(_FIND, [thread_id, list(ids)])
+        rows = await self.database.statement(_FIND, [thread_id, list(ids)])
         return {row["interrupt_id"]: self._opened(thread_id, row) for row in rows}
 
     async def has_decisions(self, thread_id: str) -> bool:
-        rows = await self._database.statement(_ALL, [thread_id])
+        rows = await self.database.statement(_ALL, [thread_id])
         return any(decides(self._opened(thread_id, row)) for row in rows)
 
     def _opened(self, thread_id: str, row: DictRow) -> Any:
         """Read a reply. Raises :class:`~daruma.state.errors.DamagedState`."""
         id_ = row["interrupt_id"]
         try:
-            value = self._sealing.open((row["kind"], row["reply"]), (thread_id, "reply", id_))
-            return self._serde.loads_typed(value)
+            value = self.sealing.open((row["kind"], row["reply"]), (thread_id, "reply", id_))
+            return self.serde.loads_typed(value)
         except DamagedState as error:
             raise DamagedState(f"the reply to {id_} on thread {thread_id!r}: {error}") from error
 

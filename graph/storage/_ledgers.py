@@ -157,20 +157,20 @@ class ProcessJournals:
         return ProcessJournal(self, place, run)
 
 
+@dataclass(frozen=True)
 class ProcessJournal:
     """The journal at one place."""
 
-    def __init__(self, journals: ProcessJournals, place: Place, run: str) -> None:
-        self._journals = journals
-        self._place = place
-        self._run = run
+    journals: ProcessJournals
+    place: Place
+    run: str
 
     async def begin(self, effect: Effect) -> JournalEntry:
-        with self._journals.lock:
+        with self.journals.lock:
             self._drop_passed()
-            fresh = JournalEntry(effect, key=key_of(self._place, effect))
-            by, entry = self._journals.entries.setdefault(self._name(effect), (self._run, fresh))
-            return replace(entry, cut_short=entry.outcome is None and by != self._run)
+            fresh = JournalEntry(effect, key=key_of(self.place, effect))
+            by, entry = self.journals.entries.setdefault(self._name(effect), (self.run, fresh))
+            return replace(entry, cut_short=entry.outcome is None and by != self.run)
 
     async def again(self, entry: JournalEntry) -> JournalEntry:
         return self._keep(replace(entry, attempt=entry.attempt + 1, cut_short=False))
@@ -179,31 +179,31 @@ class ProcessJournal:
         self._keep(replace(entry, cut_short=False, outcome=outcome))
 
     async def forget(self, entry: JournalEntry) -> None:
-        with self._journals.lock:
-            self._journals.entries.pop(self._name(entry.effect), None)
+        with self.journals.lock:
+            self.journals.entries.pop(self._name(entry.effect), None)
 
     async def cut_short(self, workspace: str) -> Sequence[JournalEntry]:
-        with self._journals.lock:
+        with self.journals.lock:
             return [
                 entry
-                for (place, _, _), (run, entry) in self._journals.entries.items()
-                if place == self._place
+                for (place, _, _), (run, entry) in self.journals.entries.items()
+                if place == self.place
                 and entry.effect.workspace == workspace
                 and entry.outcome is None
-                and run != self._run
+                and run != self.run
             ]
 
     def _keep(self, entry: JournalEntry) -> JournalEntry:
-        with self._journals.lock:
-            self._journals.entries[self._name(entry.effect)] = self._run, entry
+        with self.journals.lock:
+            self.journals.entries[self._name(entry.effect)] = self.run, entry
         return entry
 
     def _name(self, effect: Effect) -> tuple[Place, str, str]:
-        return self._place, effect.call, effect.digest
+        return self.place, effect.call, effect.digest
 
     def _drop_passed(self) -> None:
         """Forget what the thread has left behind: it can only be come to again by a fork."""
-        here, entries = self._place, self._journals.entries
+        here, entries = self.place, self.journals.entries
         passed = [
             name
             for name, (_, entry) in entries.items()

@@ -34,37 +34,33 @@ At = tuple[str, str, str]
 """A checkpoint: its thread, namespace and id."""
 
 
-@dataclass(frozen=True)
-class Renewal:
-    """What becomes of a checkpoint: another parent, and whole copies of channels, already stored.
+async def renew(
+    connection: Connection, at: At, parent: str | None, snapshots: Collection[str], sealing: Sealing
+) -> None:
+    """Give a checkpoint another parent, and whole copies of channels, which are stored already.
 
-    It counts no writes of its parent any more: it is not replayed from them.
+    It counts no writes of its parent any more: it is not replayed from them. Raises
+    :class:`~daruma.state.errors.DamagedState` for a damaged row.
     """
-
-    parent: str | None
-    snapshots: Collection[str]
-
-    async def make(self, connection: Connection, at: At, sealing: Sealing) -> None:
-        """Change the row. Raises :class:`~daruma.state.errors.DamagedState` for a damaged one."""
-        row = await (await connection.execute(_ROW, at)).fetchone()
-        if row is None:
-            raise LookupError(f"checkpoint {at[2]} of thread {at[0]!r} is gone")
-        metadata = row["metadata"]
-        with damage_at(*at):
-            checkpoint, manifest = checked(row["checkpoint"], metadata, at[2], at, sealing)
-        if _COUNTERS in metadata:
-            left = {k: v for k, v in metadata[_COUNTERS].items() if k not in self.snapshots}
-            metadata = metadata | {_COUNTERS: left}
-        values = (checkpoint.get("channel_values") or {}) | dict.fromkeys(self.snapshots, True)
-        blobs = sorted({*manifest["blobs"], *self.snapshots})
-        made = marked(
-            checkpoint | {"channel_values": values},
-            metadata,
-            {"blobs": blobs, "parent": self.parent, "writes": {}},
-            at,
-            sealing,
-        )
-        await connection.execute(_PUT, [self.parent, Jsonb(made), Jsonb(metadata), *at])
+    row = await (await connection.execute(_ROW, at)).fetchone()
+    if row is None:
+        raise LookupError(f"checkpoint {at[2]} of thread {at[0]!r} is gone")
+    metadata = row["metadata"]
+    with damage_at(*at):
+        checkpoint, manifest = checked(row["checkpoint"], metadata, at[2], at, sealing)
+    if _COUNTERS in metadata:
+        left = {k: v for k, v in metadata[_COUNTERS].items() if k not in snapshots}
+        metadata = metadata | {_COUNTERS: left}
+    values = (checkpoint.get("channel_values") or {}) | dict.fromkeys(snapshots, True)
+    blobs = sorted({*manifest["blobs"], *snapshots})
+    made = marked(
+        checkpoint | {"channel_values": values},
+        metadata,
+        {"blobs": blobs, "parent": parent, "writes": {}},
+        at,
+        sealing,
+    )
+    await connection.execute(_PUT, [parent, Jsonb(made), Jsonb(metadata), *at])
 
 
 # --- What belongs to checkpoints beside them: replies to what they asked, calls made from them.
@@ -143,7 +139,7 @@ class Whole(NamedTuple):
             row = blob_row(place, DeltaSnapshot(value), saver.serde, saver.sealing)
             await connection.execute(_PUT_WHOLE, row)
         at = thread, ns, named["checkpoint_id"]
-        await Renewal(parent, self.values.keys()).make(connection, at, saver.sealing)
+        await renew(connection, at, parent, self.values.keys(), saver.sealing)
 
 
 async def whole(saver: CheckpointSaver, thread_id: str, ns: str, checkpoint_id: str) -> Whole:

@@ -1,4 +1,4 @@
-"""Connecting to Postgres: a pool, its connections, and what its errors mean."""
+"""Connecting to Postgres: its tables, a pool, its connections, and what its errors mean."""
 
 import asyncio
 import re
@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import cached_property
+from pathlib import Path
 from time import monotonic
 from typing import Any, Final, Literal, TypeVar
 
@@ -13,14 +14,61 @@ import psycopg
 from psycopg import AsyncConnection, AsyncCursor, Error, InterfaceError, OperationalError
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.errors import ConnectionTimeout
+from psycopg.errors import ConnectionTimeout, UndefinedTable
 from psycopg.rows import DictRow, dict_row
 from psycopg.waiting import Ready, Wait
 from psycopg_pool import AsyncConnectionPool, PoolClosed
 from typing_extensions import override
 
-from daruma.graph.storage._schema import make_tables
-from daruma.state.errors import StorageUnavailable
+from daruma.state.errors import OtherFormat, StorageUnavailable
+
+# --- The tables in the database (``schema.sql``), and making them, whoever else is making them.
+
+FORMAT: Final = 13
+"""Counts changes of what is stored: a database of another format is refused, and left as it is."""
+
+OF_A_THREAD: Final = ("daruma_replies", "daruma_questions", "daruma_effects", "daruma_outputs")
+"""The tables whose rows belong to a thread, by ``thread_id``, and are deleted with it.
+
+The lease is not among them: its token must not begin anew.
+"""
+
+GOING_WITH_A_THREAD: Final = ("daruma_events", "daruma_steering")
+"""Deleted with it too; a copy has none of them: it told nothing, and was told nothing."""
+
+_OTHER: Final = (
+    "the database holds what another version of Daruma stored, which this one does not read "
+    f"(its format is {FORMAT}): set DARUMA_POSTGRES_URL to an empty database, or remove the old "
+    "one if nothing in it is needed (the embedded server's folder is in `daruma doctor`)"
+)
+
+
+async def make_tables(connection: AsyncConnection[Any]) -> None:
+    """Make the tables in one transaction, one process after the other.
+
+    The connection is in autocommit mode. A role that may not create tables is welcome when there is
+    nothing to do. Raises :class:`~daruma.state.errors.OtherFormat`, and has then changed nothing.
+    """
+    if await _are_made(connection):
+        return
+    script = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
+    async with connection.transaction():
+        await connection.execute("SELECT pg_advisory_xact_lock(hashtext('daruma.tables'))")
+        await connection.execute(script.encode(), prepare=False)
+        known = "INSERT INTO daruma_version VALUES (%s) ON CONFLICT DO NOTHING"
+        await connection.execute(known, [FORMAT])
+
+
+async def _are_made(connection: AsyncConnection[Any]) -> bool:
+    try:
+        found = await (await connection.execute("SELECT v FROM daruma_version")).fetchall()
+    except UndefinedTable:
+        return False
+    versions = [row["v"] if isinstance(row, dict) else row[0] for row in found]
+    if any(each != FORMAT for each in versions):
+        raise OtherFormat(_OTHER)
+    return bool(versions)
+
 
 Values = Mapping[str, Any] | Sequence[Any]
 """What the placeholders of a statement stand for, by name or in their order."""
@@ -232,7 +280,20 @@ async def connected(
     seconds = int(given) if given.isdecimal() and int(given) else _CONNECT_SECONDS
     url = make_conninfo(url, connect_timeout=seconds)
     version = await _made_ready(url, shown, seconds, outage_seconds)
-    async with _pool(url, outage_seconds, connections) as pool:
+    opening: Pool = AsyncConnectionPool(
+        url,
+        connection_class=LimitedConnection,
+        kwargs={"autocommit": True, "row_factory": dict_row},
+        min_size=1,
+        max_size=max(connections, 1),
+        timeout=min(_WAIT_SECONDS, max(1.0, outage_seconds)),
+        reconnect_timeout=_RECONNECT_SECONDS,
+        reconnect_failed=AsyncConnectionPool.check,  # goes on connecting, for whoever waits
+        configure=_configure,
+        open=False,
+        name="daruma",
+    )
+    async with opening as pool:
         yield pool, version
 
 
@@ -302,22 +363,6 @@ def display_url(url: str) -> str:
     if host.startswith("/"):  # a socket's folder, as libpq takes it
         return f"postgresql://{who}/{name}?host={host}{f'&port={port}' if port else ''}"
     return f"postgresql://{who}{host}{f':{port}' if port else ''}/{name}"
-
-
-def _pool(url: str, outage_seconds: float, connections: int) -> Pool:
-    return AsyncConnectionPool(
-        url,
-        connection_class=LimitedConnection,
-        kwargs={"autocommit": True, "row_factory": dict_row},
-        min_size=1,
-        max_size=max(connections, 1),
-        timeout=min(_WAIT_SECONDS, max(1.0, outage_seconds)),
-        reconnect_timeout=_RECONNECT_SECONDS,
-        reconnect_failed=AsyncConnectionPool.check,  # goes on connecting, for whoever waits
-        configure=_configure,
-        open=False,
-        name="daruma",
-    )
 
 
 async def _configure(connection: Connection) -> None:

@@ -167,11 +167,7 @@ class Postgres:
         return await read_inbox(self.checkpointer, kind=kind, older_than=older_than)
 
     def old_threads(
-        self,
-        older_than: float,
-        *,
-        status: Collection[str] | None = None,
-        unfinished: bool = False,
+        self, older_than: float, *, status: Collection[str] | None = None, unfinished: bool = False
     ) -> list[OldThread]:
         """Return the threads that :meth:`prune` would delete, the oldest first."""
         wanted = Wanted(older_than, status, unfinished)

@@ -1,7 +1,4 @@
-"""What a thread has outside of the database: snapshots, edit histories, worktrees (DU-08).
-
-All of it lies in Daruma's own folder on this host, and none of it in a workspace.
-"""
+"""Deleting old threads, with all that belongs to them, and giving their space back (DU-08)."""
 
 import shutil
 from collections.abc import Collection, Sequence
@@ -17,10 +14,8 @@ from langgraph.checkpoint.serde.types import INTERRUPT
 from psycopg import sql
 
 from daruma.graph.storage._maintenance import channel_values, thin
-from daruma.graph.storage._pool import answers_within
-from daruma.graph.storage._saver import PostgresSaver
-from daruma.graph.storage._schema import GOING_WITH_A_THREAD
-from daruma.graph.storage._threads import TABLES, delete_thread, holding
+from daruma.graph.storage._pool import GOING_WITH_A_THREAD, answers_within
+from daruma.graph.storage._saver import TABLES, PostgresSaver, delete_rows
 from daruma.state.errors import DamagedState, ThreadBusy
 from daruma.state.plan import Plan
 from daruma.state.task import Status
@@ -28,6 +23,10 @@ from daruma.tools.files import edit_folder
 from daruma.tools.snapshots import Store, delete_snapshots, store_of
 from daruma.tools.team import remove_worktree, worktree_folder
 from daruma.tools.threads import in_thread
+
+# --- What a thread has outside of the database: snapshots, edit histories, worktrees.
+#
+# All of it lies in Daruma's own folder on this host, and none of it in a workspace.
 
 
 async def forget_belongings(
@@ -55,8 +54,6 @@ def _forget_snapshots(workspace: Path, thread: str) -> None:
         with Store(path).locked() as contents:
             delete_snapshots(contents, thread)
 
-
-# --- Deleting old threads, and giving their space back (DU-08).
 
 # --- When a checkpoint was written, also where its row is damaged.
 
@@ -221,7 +218,7 @@ async def prune(
     gone, busy = list[str](), list[str]()
     for thread in threads:
         try:
-            async with holding(saver, thread.thread_id) as own:
+            async with saver.holding(thread.thread_id) as own:
                 if await _unchanged(own, thread, wanted):
                     await _remove(own, thread.thread_id, keep_history=keep_history)
                     gone.append(thread.thread_id)
@@ -242,7 +239,7 @@ async def _remove(own: PostgresSaver, thread_id: str, *, keep_history: bool) -> 
     if isinstance(found, CheckpointTuple):
         plan = found.checkpoint["channel_values"].get("plan")
         await forget_belongings(thread_id, await _workspaces(own, found), plan)
-    await delete_thread(own, thread_id)
+    await own.transact(lambda connection: delete_rows(connection, thread_id))
 
 
 async def _unchanged(own: PostgresSaver, thread: OldThread, wanted: Wanted) -> bool:

@@ -10,7 +10,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
 from typing import Any, Final, NamedTuple
@@ -380,14 +379,19 @@ ORDER BY checkpoint_id DESC OFFSET %(skipped)s LIMIT 100
 """More than a delta channel's chain has between two of its snapshots."""
 
 
-@dataclass(frozen=True)
-class Where:
-    """A checkpoint. ``since`` is the oldest one whose damage it is, such as a lost ancestor."""
+class DamagedCheckpoint(DamagedState):
+    """Raised for a checkpoint that can not be read.
 
-    thread: str
-    namespace: str
-    checkpoint: str
-    since: str = ""
+    ``since`` is the oldest one whose damage it is, such as a lost ancestor.
+    """
+
+    def __init__(self, place: Place, reason: str, *, since: str = "", advice: str = "") -> None:
+        self.thread, namespace, checkpoint = place
+        within = f" in {namespace!r}" if namespace else ""
+        named = f"checkpoint {checkpoint}{within} of thread {self.thread!r}"
+        super().__init__(f"{named}: {reason}{advice}")
+        self._place, self._reason = place, reason
+        self._since = since or checkpoint
 
     @property
     def before(self) -> dict[str, Any]:
@@ -396,30 +400,18 @@ class Where:
         A member's checkpoints begin anew with another checkpoint of the thread itself, but not with
         that which started the member.
         """
-        since = self.since or self.checkpoint
-        return {"thread": self.thread, "since": since, "skipped": int(bool(self.namespace))}
-
-
-class DamagedCheckpoint(DamagedState):
-    """Raised for a checkpoint that can not be read."""
-
-    def __init__(self, where: Where, reason: str, advice: str = "") -> None:
-        within = f" in {where.namespace!r}" if where.namespace else ""
-        named = f"checkpoint {where.checkpoint}{within} of thread {where.thread!r}"
-        super().__init__(f"{named}: {reason}{advice}")
-        self.where, self.reason = where, reason
+        return {"thread": self.thread, "since": self._since, "skipped": int(bool(self._place[1]))}
 
     def advising(self, whole: str | None) -> "DamagedCheckpoint":
         """Return the error with what to do: which checkpoint before it can be read, if any."""
         advice = "; none before it is whole: begin a new thread"
         if whole:
-            thread = self.where.thread
             advice = (
                 f"; the one before it, {whole}, is whole: go on from there with "
-                f"`daruma resume {thread} --from {whole}`, or with that `checkpoint_id` in the "
-                "config"
+                f"`daruma resume {self.thread} --from {whole}`, or with that `checkpoint_id` in "
+                "the config"
             )
-        return DamagedCheckpoint(self.where, self.reason, advice)
+        return DamagedCheckpoint(self._place, self._reason, since=self._since, advice=advice)
 
 
 class LostAncestor(DamagedState):
@@ -439,4 +431,5 @@ def damage_at(thread: str, namespace: str, checkpoint: str) -> Iterator[None]:
         raise
     except DamagedState as error:
         since = error.since if isinstance(error, LostAncestor) else ""
-        raise DamagedCheckpoint(Where(thread, namespace, checkpoint, since), str(error)) from error
+        place = thread, namespace, checkpoint
+        raise DamagedCheckpoint(place, str(error), since=since) from error

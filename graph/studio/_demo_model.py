@@ -3,16 +3,12 @@
 What it edits and runs is real: a copy of the example's repository, in a temporary folder.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
-from langchain_core.runnables import Runnable
-from langchain_core.tools import BaseTool
-from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import PrivateAttr
 from typing_extensions import override
 
@@ -26,7 +22,6 @@ from daruma.graph.models import (
 )
 from daruma.graph.requests import RequestRefused
 from daruma.graph.scenario import GOAL, prepare, scenario_named
-from daruma.tools.threads import to_thread
 
 EXAMPLE: Final = "fix"
 
@@ -54,17 +49,6 @@ class ShownModel(AnsweringModel):
     @override
     def _llm_type(self) -> str:
         return "daruma-shown"
-
-    @override
-    def bind_tools(
-        self,
-        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
-        *,
-        tool_choice: str | None = None,
-        **kwargs: Any,
-    ) -> Runnable[LanguageModelInput, AIMessage]:
-        offered = [convert_to_openai_tool(tool) for tool in tools]
-        return self.bind(tools=offered, tool_choice=tool_choice, **kwargs)
 
     @override
     def answer(
@@ -112,8 +96,3 @@ def shown(given: Mapping[str, Any]) -> dict[str, Any]:
     messages = [HumanMessage(GOAL)]
     kept = {key: value for key, value in given.items() if value is not None}
     return {"mode": "plan_exec", **kept, "messages": messages, "workspace": workspace}
-
-
-async def ashown(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Do the same off the event loop, as files are copied."""
-    return await to_thread(shown, given)

@@ -19,7 +19,7 @@ from daruma.graph.history import newest, start_of, without_start
 from daruma.graph.requests import open_questions, thread_id_of
 from daruma.graph.run import Machine
 from daruma.graph.storage import replies_of
-from daruma.graph.studio._demo_model import ashown
+from daruma.graph.studio._demo_model import shown
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused, is_question, read_reply
 from daruma.state.settings import (
@@ -30,6 +30,7 @@ from daruma.state.settings import (
     name_changes,
 )
 from daruma.tools.calls import results_for_unanswered
+from daruma.tools.threads import to_thread
 
 # --- Reading what an inbox replies: LangChain's decisions, turned into the reply that a question
 # has.
@@ -313,14 +314,10 @@ def without_settings(config: RunnableConfig | None) -> RunnableConfig | None:
         for key, value in config.get("configurable", {}).items()
         if key not in Settings.model_fields and key != "__context_provided__"
     }
-    told = {
-        key: value
-        for key, value in (config.get("metadata") or {}).items()
-        if not key.startswith("daruma_")
-    }
     whole = RunnableConfig(**{**config, "configurable": kept})
     if "metadata" in config:
-        whole["metadata"] = told
+        told = (config["metadata"] or {}).items()
+        whole["metadata"] = {key: each for key, each in told if not key.startswith("daruma_")}
     return whole
 
 
@@ -381,7 +378,8 @@ class StudioMachine(Machine):
             if isinstance(input, Command):
                 input, config = await self._answer(input, config)  # noqa: A001 - LangGraph's name
             elif isinstance(input, Mapping):
-                input = await ashown(input) if settings.llm.model is None else input  # noqa: A001
+                if settings.llm.model is None:
+                    input = await to_thread(shown, input)  # noqa: A001 - it copies files
                 await self._put_aside(config)
             async with closing(super().astream(input, config, **options)) as parts:
                 async for part in parts:

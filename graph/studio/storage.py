@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from langchain_core.runnables import RunnableConfig
@@ -25,30 +26,31 @@ SECONDS: Final = 10.0
 _BETWEEN: Final = 0.05
 
 
+@dataclass(frozen=True)
 class PatientLeases:
     """Leases that are waited for. The server takes a run back, and begins another, as one ends."""
 
-    def __init__(self, leases: Leases, seconds: float = SECONDS) -> None:
-        self._leases, self._seconds = leases, seconds
+    leases: Leases
+    seconds: float = SECONDS
 
     def take(self, thread_id: str) -> Hold:
-        return self._leases.take(thread_id)
+        return self.leases.take(thread_id)
 
     async def atake(self, thread_id: str) -> Hold:
-        until = time.monotonic() + self._seconds
+        until = time.monotonic() + self.seconds
         while True:
             try:
-                return await self._leases.atake(thread_id)
+                return await self.leases.atake(thread_id)
             except ThreadBusy:
                 if time.monotonic() >= until:
                     raise
             await asyncio.sleep(_BETWEEN)
 
     def give_back(self, hold: Hold) -> None:
-        self._leases.give_back(hold)
+        self.leases.give_back(hold)
 
     async def agive_back(self, hold: Hold) -> None:
-        await self._leases.agive_back(hold)
+        await self.leases.agive_back(hold)
 
 
 # --- The checkpointer as the development server uses it: deleting a thread keeps nobody waiting.

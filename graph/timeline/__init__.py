@@ -12,10 +12,16 @@ from daruma.graph.timeline._moments import (
     render_duration_if_any,
     todo_line,
 )
-from daruma.graph.timeline._reading import read_snapshot, read_supersteps, read_timeline
 from daruma.graph.timeline._record import Record, member_record, members_in, record_of
-from daruma.graph.timeline._timeline import Timeline, show_in_notebooks, timeline_of
-from daruma.graph.timeline._walk import Superstep, edges_walked, nodes_walked, supersteps_of
+from daruma.graph.timeline._timeline import Timeline, read_timeline, show_in_notebooks, timeline_of
+from daruma.graph.timeline._walk import (
+    Superstep,
+    edges_walked,
+    nodes_walked,
+    read_snapshot,
+    read_supersteps,
+    supersteps_of,
+)
 
 __all__ = [
     "Moment",

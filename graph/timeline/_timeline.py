@@ -19,6 +19,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.types import StateSnapshot
 
 from daruma.graph.standing import status_of
+from daruma.graph.storage import PostgresSaver
 from daruma.graph.timeline._machine_svg import Picture, asset
 from daruma.graph.timeline._moments import (
     KINDS,
@@ -40,16 +41,25 @@ from daruma.graph.timeline._moments import (
 from daruma.graph.timeline._record import (
     Record,
     check_moments,
+    member_record,
+    members_in,
     phase_moment,
     plan_text,
     plan_title,
     question_moments,
+    record_of,
     result_moment,
     review_text,
     savepoint_moment,
     walk_moments,
 )
-from daruma.graph.timeline._walk import Visit, edges_walked, nodes_walked
+from daruma.graph.timeline._walk import (
+    Visit,
+    edges_walked,
+    nodes_walked,
+    read_snapshot,
+    read_supersteps,
+)
 from daruma.state.messages import is_request, reasoning_of, todo_of
 from daruma.state.plan import Plan
 from daruma.state.result import NOT_CHECKED, TaskResult, headline_of
@@ -348,6 +358,18 @@ def timeline_of(
         questions=tuple({"id": each.id, "value": each.value} for each in snapshot.interrupts),
         whole=record.walk.whole,
     )
+
+
+async def read_timeline(saver: PostgresSaver, snapshot: StateSnapshot) -> Timeline:
+    """Return what happened on the thread that a snapshot was read of."""
+    thread = snapshot.config["configurable"]["thread_id"]
+    supersteps = await read_supersteps(saver, thread)
+    record = record_of(thread, snapshot, supersteps)
+    members = []
+    for name, own in members_in(supersteps, record.walk).items():
+        stands = await read_snapshot(saver, thread, name)
+        members += [member_record(record, stands, own)] if stands else []
+    return timeline_of(record, snapshot, [each for each in members if each])
 
 
 # --- A run as HTML: a page that asks nothing of the network and obeys nothing that it shows, and

@@ -21,8 +21,7 @@ from daruma.tools.context import Context
 
 if TYPE_CHECKING:
     from daruma.graph.models import Pursuit
-    from daruma.graph.tracing._node_span import NodeSpan
-    from daruma.graph.tracing._spans import ModelSpan
+    from daruma.graph.tracing._spans import ModelSpan, NodeSpan
 
 
 _API: Final = ("opentelemetry.trace", "opentelemetry.metrics")
@@ -83,7 +82,7 @@ def node_traced(
     config: RunnableConfig, told: Callable[[], About], context: Context, *, nested: bool
 ) -> Iterator[tuple[Context, "NodeSpan"]]:
     """Trace a node of a run that is recorded; yields the context that it is to be called with."""
-    from daruma.graph.tracing._node_span import node_span
+    from daruma.graph.tracing._spans import node_span
 
     with node_span(config.get("configurable", {})[RUN_KEY], told(), nested=nested) as span:
         yield replace(context, emit=span.heard(context.emit)), span

@@ -1,4 +1,4 @@
-"""Carrying out one job, parking reviews, and telling of both."""
+"""What a thread is run with elsewhere, carrying out one job, parking reviews, telling of both."""
 
 import asyncio
 import json
@@ -6,34 +6,156 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any, Final
+from uuid import uuid4
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import StateSnapshot
+from langgraph.types import Command, StateSnapshot
 
 from daruma.graph.answers import PARK, is_review, is_unfinished, overdue, stale_ids
+from daruma.graph.build import build_graph
 from daruma.graph.errors import closing
 from daruma.graph.learning import Ended
 from daruma.graph.notify import notify
-from daruma.graph.requests import open_questions
+from daruma.graph.requests import RequestRefused, open_questions
 from daruma.graph.run import Machine
 from daruma.graph.storage import (
     REVIEWED,
     Database,
     EventLog,
+    Postgres,
+    PostgresSaver,
     athread_held,
     is_said,
     replies_of,
     workspace_of,
 )
 from daruma.graph.sync import run
-from daruma.graph.workers._submission import SUBMISSION, Submission, shared_database
 from daruma.state.channels import State
 from daruma.state.errors import Busy, DamagedState, DarumaError, StorageUnavailable
 from daruma.state.events import ModelAttemptFailed, ModelCallCompleted, ModelText
 from daruma.state.interrupts import ReplyRefused, is_question, request_event
+from daruma.state.settings import Settings
 from daruma.tools.text import mask_keys, without_keys
+
+# --- How often workers look at what: all times in seconds, all patterns in cron's six fields.
+
+
+@dataclass(frozen=True)
+class Pace:
+    """The times of a worker.
+
+    It shows a sign of life each ``heartbeat``; one that has shown none for ``stalled`` is taken for
+    dead, and its jobs are given to others. It looks for jobs each ``poll`` even if nobody tells it
+    of any, and waits for a connection for ``connect``. What is put off waits for ``first_wait``,
+    then for twice as long each time. Jobs that run when it is stopped have ``grace`` to end by
+    themselves. ``rescue`` and ``sweep`` say when dead workers, and reviews whose deadline has
+    passed, are looked for.
+    """
+
+    heartbeat: float = 10.0
+    stalled: float = 30.0
+    poll: float = 5.0
+    connect: float = 10.0
+    first_wait: float = 1.0
+    grace: float = 10.0
+    rescue: str = "* * * * * */10"
+    sweep: str = "* * * * * 0"
+
+
+# --- The database that a graph shares with workers elsewhere.
+
+
+class NotShared(DarumaError):
+    """Raised for a graph that keeps its threads where no other process can get at them."""
+
+
+def shared_saver(graph: Machine) -> PostgresSaver:
+    """Return the checkpointer of a graph, with its database. Raises :class:`NotShared`."""
+    if not isinstance(graph.checkpointer, PostgresSaver):
+        raise NotShared("workers need Postgres: build_graph(..., persistence=pg)")
+    return graph.checkpointer
+
+
+# --- A graph that only looks at threads: it has no model, no tools, and settings that never matter.
+
+
+def reader_on(postgres: Postgres) -> Machine:
+    """Return it; it is made once for a database that is open, and goes with it."""
+    kept = postgres.checkpointer.__dict__
+    if "reader" not in kept:
+        kept["reader"] = build_graph(settings=Settings(), persistence=postgres)
+    reader: Machine = kept["reader"]
+    return reader
+
+
+# --- What a thread is to be run with by some other process, in the form that is queued: JSON.
+#
+# A submission can be carried out twice, as nobody can tell how far a worker came that has died: its
+# name is kept with every checkpoint that it makes, and its request's messages have their ids
+# already.
+
+SUBMISSION: Final = "daruma_submission"
+"""Where the name of a submission is kept in the metadata of checkpoints."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A thread and what it is run with: a request, replies, or None to go on.
+
+    ``kept`` is metadata for the thread's checkpoints, in clear. With ``tokens``, who follows the
+    run hears the words of models as they come.
+    """
+
+    thread_id: str
+    given: Any
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    tokens: bool = False
+    name: str = field(default_factory=lambda: uuid4().hex)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Return what its checkpoints keep of it."""
+        return {**self.kept, SUBMISSION: self.name}
+
+    @property
+    def replies(self) -> Mapping[str, Any]:
+        """Return the replies by the ids of their questions; none for anything else."""
+        replies: Any = self.given.resume if isinstance(self.given, Command) else {}
+        return dict(replies)
+
+    @property
+    def message_id(self) -> str | None:
+        """Return the id of the message that a request ends with."""
+        return self.given["messages"][-1].id if isinstance(self.given, Mapping) else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON-able values. Raises ``RequestRefused`` for what is not JSON."""
+        told: dict[str, Any] = {"thread_id": self.thread_id, "name": self.name}
+        told |= {"kept": dict(self.kept), "tokens": self.tokens}
+        if isinstance(self.given, Command):
+            told["replies"] = dict(self.replies)
+        elif self.given is not None:
+            messages = [message_to_dict(message) for message in self.given["messages"]]
+            told["request"] = {**self.given, "messages": messages}
+        try:
+            json.dumps(told, allow_nan=False, ensure_ascii=False).encode()
+        except (TypeError, ValueError) as error:
+            raise RequestRefused(f"what is not JSON can not be queued: {error}") from None
+        return told
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> "Submission":
+        """Read back what :meth:`to_json` has returned."""
+        given: Any = told.get("request")
+        if given:
+            given = {**given, "messages": messages_from_dict(given["messages"])}
+        elif "replies" in told:
+            given = Command(resume=told["replies"])
+        return cls(told["thread_id"], given, told["kept"], told["tokens"], told["name"])
+
 
 # --- Telling what a job's run tells to those who follow its thread, beside the run: it never waits.
 
@@ -287,7 +409,7 @@ def sweep(graph: Machine) -> list[str]:
 
 async def asweep(graph: Machine) -> list[str]:
     """Do the same, asynchronously."""
-    return await swept(shared_database(graph), graph, always(graph))
+    return await swept(shared_saver(graph).database, graph, always(graph))
 
 
 def always(graph: Machine) -> GraphFactory:

@@ -1,33 +1,23 @@
 """The queue in Postgres: its tables, its jobs, and jobs that come back into it."""
 
 import asyncio
-import logging
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from procrastinate import BaseRetryStrategy, PsycopgConnector, RetryDecision
+from procrastinate.exceptions import AlreadyEnqueued, ConnectorException, UniqueViolation
+from procrastinate.jobs import Job, Status
+from procrastinate.manager import JobManager
+from procrastinate.schema import SchemaManager
 from psycopg import OperationalError
 from psycopg.errors import RaiseException
 from typing_extensions import override
 
 from daruma.graph.standing import CARRY_OUT, EVOLVE, IS_THERE, PARK
 from daruma.graph.storage import Connection, Database, ProcessLife
-from daruma.graph.workers._engine import (
-    AlreadyEnqueued,
-    BaseRetryStrategy,
-    ConnectorException,
-    Job,
-    JobManager,
-    PsycopgConnector,
-    RetryDecision,
-    SchemaManager,
-    Status,
-    UniqueViolation,
-)
-from daruma.graph.workers._submission import Submission
+from daruma.graph.workers._execution import LOG, Submission
 from daruma.state.errors import Busy, HoldLost, StorageUnavailable
-
-LOG: Final = logging.getLogger("daruma.worker")
 
 # --- Procrastinate's own tables, made beside ours when something is queued for the first time.
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from langchain_core.runnables import RunnableConfig
+from procrastinate import Blueprint, JobContext
+from procrastinate.exceptions import JobAborted
+from procrastinate.job_context import AbortReason
 
 from daruma.graph.follow import stop_of
 from daruma.graph.learning import NotSampled, NotTaken
@@ -15,19 +18,21 @@ from daruma.graph.run import Machine
 from daruma.graph.standing import CARRY_OUT, EVOLVE, PARK
 from daruma.graph.storage import Database, EventLog, workspace_of
 from daruma.graph.sync import on
-from daruma.graph.workers._engine import AbortReason, Blueprint, JobAborted, JobContext
 from daruma.graph.workers._execution import (
+    LOG,
     Announcing,
     GraphFactory,
+    Pace,
+    Submission,
     carry_out,
     deadline_of,
     ended,
     park_overdue,
     reason_of,
+    shared_saver,
     swept,
 )
-from daruma.graph.workers._queue import LOG, PuttingOff, evolve_later, is_later, park_at, rescue
-from daruma.graph.workers._submission import Pace, Submission, log_of
+from daruma.graph.workers._queue import PuttingOff, evolve_later, is_later, park_at, rescue
 from daruma.state.errors import DarumaError
 from daruma.state.events import RunStopped
 from daruma.state.lessons import Experience
@@ -154,7 +159,7 @@ class Tasks:
 
     @property
     def _log(self) -> EventLog:
-        return log_of(self.reader)
+        return shared_saver(self.reader).events
 
     async def park(self, *, thread_id: str) -> None:
         """Park a review whose time has come, if nobody answered it."""

@@ -10,6 +10,9 @@ from weakref import WeakKeyDictionary
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
+from procrastinate import App, JobContext, PsycopgConnector
+from procrastinate.exceptions import ConnectorException
+from procrastinate.worker import Worker
 from psycopg import AsyncConnection, OperationalError
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -27,17 +30,16 @@ from daruma.graph.run import Machine
 from daruma.graph.standing import CARRY_OUT, EVOLVE, standing_of
 from daruma.graph.storage import Pool, Postgres, error_line
 from daruma.graph.sync import Cancelled, run, run_interruptible
-from daruma.graph.workers._engine import (
-    App,
-    ConnectorException,
-    JobContext,
-    PsycopgConnector,
-    Worker,
+from daruma.graph.workers._execution import (
+    LOG,
+    Pace,
+    Submission,
+    always,
+    reader_on,
+    shared_saver,
 )
-from daruma.graph.workers._execution import always
-from daruma.graph.workers._queue import LOG, cancel_jobs, make_queue, rescue
+from daruma.graph.workers._queue import cancel_jobs, make_queue, rescue
 from daruma.graph.workers._queue import queue as put
-from daruma.graph.workers._submission import Pace, Submission, reader_on, shared_database
 from daruma.graph.workers._tasks import Tasks
 from daruma.state.errors import StorageUnavailable
 
@@ -166,7 +168,7 @@ async def awork(
     where it has not. A database that is lost is waited for. Raises
     :class:`~daruma.state.errors.StorageUnavailable` where it is lost and ``wait`` is off.
     """
-    tasks = Tasks(shared_database(graph), always(graph), graph, queue, pace or Pace())
+    tasks = Tasks(shared_saver(graph).database, always(graph), graph, queue, pace or Pace())
     await serve(tasks, concurrency=concurrency, wait=wait)
 
 
@@ -224,7 +226,16 @@ async def _shared_pool(tasks: Tasks) -> AsyncIterator[_Shared]:
     """
     of_loops = _pools.setdefault(tasks.database.pool, {})
     loop = asyncio.get_running_loop()
-    pool, users = of_loops.setdefault(loop, (_queue_pool(tasks), []))
+    made: _Shared = AsyncConnectionPool(
+        str(tasks.database.pool.conninfo),
+        min_size=1,
+        max_size=_CONNECTIONS,
+        timeout=tasks.pace.connect,
+        open=False,
+        check=AsyncConnectionPool.check_connection,
+        name="daruma-queue",
+    )
+    pool, users = of_loops.setdefault(loop, (made, []))
     users.append(None)
     try:
         await pool.open(wait=True, timeout=tasks.pace.connect)
@@ -234,18 +245,6 @@ async def _shared_pool(tasks: Tasks) -> AsyncIterator[_Shared]:
         if not users:
             of_loops.pop(loop, None)
             await pool.close()
-
-
-def _queue_pool(tasks: Tasks) -> _Shared:
-    return AsyncConnectionPool(
-        str(tasks.database.pool.conninfo),
-        min_size=1,
-        max_size=_CONNECTIONS,
-        timeout=tasks.pace.connect,
-        open=False,
-        check=AsyncConnectionPool.check_connection,
-        name="daruma-queue",
-    )
 
 
 class _Serving:

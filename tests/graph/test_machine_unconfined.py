@@ -7,7 +7,7 @@ import pytest
 from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, say
 
-from daruma.graph.command_line._asking import yes_to
+from daruma.graph.command_line._replies import yes_to
 
 PASSING = "def test_it():\n    assert True\n"
 

@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import Runnable
 from langgraph.config import get_config
 
 from daruma import Settings, build_graph
@@ -29,10 +27,6 @@ class PlayedModel(AnsweringModel):
     @property
     def _llm_type(self) -> str:
         return "daruma-played"
-
-    def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
-        """Offer tools, in the form that scripts are checked against."""
-        return ScriptedChatModel.bind_tools(self, tools, **kwargs)  # type: ignore[arg-type]
 
     def answer(
         self,

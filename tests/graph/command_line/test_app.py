@@ -17,7 +17,7 @@ from tests.mcp_servers import McpServerOfOurs
 from tests.openai_answers import Reply
 from tests.openai_server import Answer, Fault, openai_server
 
-from daruma.graph.command_line._errors import complaint, kept
+from daruma.graph.command_line._messages import complaint, kept
 
 NOBODY = "postgresql://nobody@127.0.0.1:1/nothing"
 

@@ -7,8 +7,8 @@ from typing import Any
 from langgraph.types import Interrupt
 from rich.console import Console
 
-from daruma.graph.command_line._asking import ask
 from daruma.graph.command_line._output import Paper
+from daruma.graph.command_line._replies import ask
 from daruma.graph.command_line._thread_view import Stop
 from daruma.state.interrupts import read_reply
 

@@ -12,8 +12,7 @@ from tests.scripted_runs import RecordingModel, call, calls
 from typing_extensions import override
 
 from daruma.graph.build import build_graph
-from daruma.graph.command_line._conversation import Conversation
-from daruma.graph.command_line._session import Session
+from daruma.graph.command_line._session import Conversation, Session
 from daruma.graph.command_line._thread_view import Stop
 from daruma.graph.storage import open_postgres
 from daruma.graph.sync import Cancelled

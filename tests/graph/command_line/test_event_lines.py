@@ -7,11 +7,11 @@ import pytest
 from rich.console import Console
 from tests.parts import a_task
 
-from daruma.graph.command_line._asking import _answer
 from daruma.graph.command_line._event_lines import audit_lines, lines_of
 from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._progress import GoingOn, Progress, bar, in_words, spent_of
 from daruma.graph.command_line._questions import how_to_answer
+from daruma.graph.command_line._replies import _answer
 from daruma.state.events import (
     BudgetSettled,
     BudgetSpent,

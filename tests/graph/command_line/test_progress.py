@@ -21,8 +21,8 @@ from tests.screen import Screen
 from tests.terminal import Terminal
 
 from daruma.graph.command_line._event_lines import lines_of
+from daruma.graph.command_line._messages import one_line, shown
 from daruma.graph.command_line._output import Line, Paper
-from daruma.graph.command_line._printable import one_line, shown
 from daruma.graph.command_line._progress import Progress, bar, in_words, spent_of
 from daruma.state.events import EVENTS
 from daruma.state.steps import ArgumentRepair, Audit, ContextCost, LeftOut, NameChange

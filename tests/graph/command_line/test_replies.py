@@ -11,10 +11,9 @@ from rich.console import Console
 from tests.daruma_command import DONE, OTHER_PLAN, PLAN, Daruma, Said
 
 from daruma import ScriptedChatModel, build_graph, open_postgres
-from daruma.graph.command_line._asking import ask, yes_to
 from daruma.graph.command_line._output import Paper
 from daruma.graph.command_line._questions import AnswerRefused, how_to_answer
-from daruma.graph.command_line._replies import ALL, Given
+from daruma.graph.command_line._replies import ALL, Given, ask, yes_to
 from daruma.graph.command_line._run import with_all
 from daruma.graph.command_line._thread_view import Stop
 from daruma.state.interrupts import read_reply

@@ -7,7 +7,7 @@ import pytest
 
 from daruma.graph.models import read_script
 from daruma.graph.models._faults import ScriptInvalid
-from daruma.graph.models._script import parse_script
+from daruma.graph.models._scripted import parse_script
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from daruma.graph.history import NothingToReopen
 from daruma.graph.models import ScriptedChatModel
 from daruma.graph.storage import Postgres, open_postgres
 from daruma.graph.storage._ledgers import Place
-from daruma.graph.storage._maintenance import NotThinned, Renewal
+from daruma.graph.storage._maintenance import NotThinned, renew
 from daruma.graph.storage._rows import NAME
 from daruma.graph.sync import run as run_on_loop
 from daruma.state.errors import DamagedState, ThreadBusy
@@ -46,9 +46,8 @@ def told(pg: Postgres) -> tuple[str, str, str]:
 
 
 def renewed(pg: Postgres, at: tuple[str, str, str]) -> None:
-    renewal = Renewal("earlier", ["messages"])
     saver = pg.checkpointer
-    run_on_loop(saver.transact(lambda connection: renewal.make(connection, at, saver.sealing)))
+    run_on_loop(saver.transact(lambda c: renew(c, at, "earlier", ["messages"], saver.sealing)))
 
 
 def row_at(url: str, at: tuple[str, str, str]) -> Any:

@@ -24,8 +24,15 @@ from daruma.graph.models import ScriptedChatModel
 from daruma.graph.run import Machine
 from daruma.graph.storage import Postgres, aopen_postgres, open_postgres, replies_of
 from daruma.graph.workers import asubmit, asweep, awork, work
-from daruma.graph.workers._execution import DONE, Announcing, carry_out, park, rest_of
-from daruma.graph.workers._submission import SUBMISSION, Submission
+from daruma.graph.workers._execution import (
+    DONE,
+    SUBMISSION,
+    Announcing,
+    Submission,
+    carry_out,
+    park,
+    rest_of,
+)
 from daruma.state.interrupts import ReplyRefused
 from daruma.state.settings import Settings
 

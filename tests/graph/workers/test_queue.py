@@ -7,15 +7,17 @@ from typing import Any
 
 import psycopg
 import pytest
+from procrastinate import App, PsycopgConnector
+from procrastinate.jobs import Job
+from procrastinate.manager import JobManager
 from psycopg import OperationalError
 from tests.fault_proxy import Fate, FaultProxy, fault_proxy, once, passing
 
 from daruma.graph.requests import RequestRefused
 from daruma.graph.storage import Postgres, aopen_postgres, open_postgres
 from daruma.graph.sync import run
-from daruma.graph.workers._engine import App, Job, JobManager, PsycopgConnector
+from daruma.graph.workers._execution import Submission
 from daruma.graph.workers._queue import PuttingOff, is_later, queue, rescue
-from daruma.graph.workers._submission import Submission
 from daruma.state.errors import HoldLost, StorageUnavailable, ThreadBusy, WorkspaceBusy
 
 # --- A submission comes into the queue once, over whatever connections (DU-04, DU-07).

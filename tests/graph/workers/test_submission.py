@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, Syst
 from langgraph.types import Command
 
 from daruma.graph.requests import RequestRefused, request
-from daruma.graph.workers._submission import SUBMISSION, Submission
+from daruma.graph.workers._execution import SUBMISSION, Submission
 
 MESSAGES = st.builds(
     lambda kind, text: kind(text),

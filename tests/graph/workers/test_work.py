@@ -24,7 +24,7 @@ from daruma.graph.run import Machine
 from daruma.graph.standing import standings
 from daruma.graph.storage import Postgres, aopen_postgres, athread_held, open_postgres
 from daruma.graph.workers import Pace, asubmit, awork, submit, work
-from daruma.graph.workers._submission import NotShared
+from daruma.graph.workers._execution import NotShared
 from daruma.state.errors import StorageUnavailable
 from daruma.state.interrupts import ReplyRefused
 
