@@ -24,9 +24,8 @@ from daruma.tools.snapshots._outcome import (
     storable,
     told_of,
 )
-from daruma.tools.snapshots._states import as_changes, between
+from daruma.tools.snapshots._states import Reader, Statuses, Walk, as_changes, between
 from daruma.tools.snapshots._store import Contents, Store, packed
-from daruma.tools.snapshots._walk import Reader, Statuses, Walk
 
 # --- Keeping many contents at once, made smaller on another processor meanwhile.
 

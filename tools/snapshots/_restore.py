@@ -38,9 +38,15 @@ from daruma.tools.snapshots._records import (
     write_intent,
 )
 from daruma.tools.snapshots._restore_plan import Plan, State, beyond, changed, completed, planned
-from daruma.tools.snapshots._states import Look, between, differences, is_directory
+from daruma.tools.snapshots._states import (
+    TEMPORARY,
+    Look,
+    Reader,
+    between,
+    differences,
+    is_directory,
+)
 from daruma.tools.snapshots._store import Contents, sync_file_system
-from daruma.tools.snapshots._walk import TEMPORARY, Reader
 
 # --- Single entries of an open directory: looked at, made, removed, given a mode.
 #

@@ -13,8 +13,8 @@ from daruma.tools.files import SETTLED
 from daruma.tools.snapshots import Snapshots, Store, Tree
 from daruma.tools.snapshots._ignore import Rules
 from daruma.tools.snapshots._outcome import workspace_opened
+from daruma.tools.snapshots._states import Reader, Statuses, Walk
 from daruma.tools.snapshots._store import Contents
-from daruma.tools.snapshots._walk import Reader, Statuses, Walk
 
 TAKES = 25
 
