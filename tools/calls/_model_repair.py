@@ -29,7 +29,7 @@ from daruma.tools.calls._schema import (
 )
 from daruma.tools.calls._tool import Tool
 from daruma.tools.calls._visible import VisibleTools
-from daruma.tools.calls.repair._json_text import read_object
+from daruma.tools.calls.repair._by_rules import read_object
 
 # --- What a model is asked, and what of its answer counts.
 

@@ -4,7 +4,6 @@ Text, grammar and arguments are read without asking anybody (TL-09, TL-10); what
 of the rest is checked here, too.
 """
 
-from daruma.tools.calls.repair._by_rules import read_structured
-from daruma.tools.calls.repair._json_text import read_object, strip_fence
+from daruma.tools.calls.repair._by_rules import read_object, read_structured, strip_fence
 
 __all__ = ["read_object", "read_structured", "strip_fence"]
