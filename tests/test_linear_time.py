@@ -23,13 +23,13 @@ from daruma.tools.checks import commands_for, plugins_to_load
 from daruma.tools.commands._command import last_lines
 from daruma.tools.continuity._continuation import strip_courtesy
 from daruma.tools.evolution._reflector import telling_line
+from daruma.tools.model_requests import estimate
 from daruma.tools.reports import about_tests, collected_tests, findings
 from daruma.tools.skills import SkillRefused, read_description
 from daruma.tools.snapshots._ignore import Patterns, lines_of
 from daruma.tools.team import TemplateRefused
-from daruma.tools.team._templates import read_template
+from daruma.tools.team._experts import read_template
 from daruma.tools.text import split_words
-from daruma.tools.tokens import estimate
 
 DEEP = "/".join(["aaaa"] * 800)
 NAME = "a" * 255

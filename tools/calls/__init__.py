@@ -59,8 +59,16 @@ if TYPE_CHECKING:
     )
     from daruma.tools.calls._running import ExactCalls, run_with_timeout, with_faults
     from daruma.tools.calls._schema import import_schema_checks, object_schema_problem
-    from daruma.tools.calls._tool import Canonical, Surroundings, Tool, ToolArgs, shipped_tool
-    from daruma.tools.calls._visible import ToolNameConflictError, VisibleTools, check_names
+    from daruma.tools.calls._tool import (
+        Canonical,
+        Surroundings,
+        Tool,
+        ToolArgs,
+        ToolNameConflictError,
+        VisibleTools,
+        check_names,
+        shipped_tool,
+    )
 else:
     __getattr__ = open_late(
         __name__,
@@ -84,8 +92,10 @@ else:
             "_results": "OutputStore Outputs ProcessOutputs results_for_unanswered tool_result",
             "_running": "ExactCalls run_with_timeout with_faults",
             "_schema": "import_schema_checks object_schema_problem",
-            "_tool": "Canonical Surroundings Tool ToolArgs shipped_tool",
-            "_visible": "ToolNameConflictError VisibleTools check_names",
+            "_tool": (
+                "Canonical Surroundings Tool ToolArgs ToolNameConflictError VisibleTools "
+                "check_names shipped_tool"
+            ),
             "_model_repair": "BrokenCalls repair_round",
         },
     )

@@ -27,8 +27,7 @@ from daruma.tools.calls._schema import (
     schema_excerpt,
     variants,
 )
-from daruma.tools.calls._tool import Tool
-from daruma.tools.calls._visible import VisibleTools
+from daruma.tools.calls._tool import Tool, VisibleTools
 from daruma.tools.calls.repair._by_rules import read_object
 
 # --- What a model is asked, and what of its answer counts.

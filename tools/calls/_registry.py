@@ -13,8 +13,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from daruma.state.settings import Settings, Tools
 from daruma.state.text import READER
 from daruma.tools.calls._langchain import wrap_tool
-from daruma.tools.calls._tool import Effect, Surroundings, Tool, Toolset, shipped_tool
-from daruma.tools.calls._visible import check_names, check_promotions, name_key
+from daruma.tools.calls._tool import (
+    Effect,
+    Surroundings,
+    Tool,
+    Toolset,
+    check_names,
+    check_promotions,
+    name_key,
+    shipped_tool,
+)
 from daruma.tools.calls.policy._policy import check_policy, check_profile, profile_shows
 from daruma.tools.errors import ToolError
 

@@ -4,17 +4,15 @@ A member works on a copy drawn from a snapshot; what it changed is merged into t
 three ways, or reported as a conflict. A helper is a member that carries out a call of ``delegate``.
 """
 
-from daruma.tools.team._delegation import (
+from daruma.tools.team._experts import (
     DELEGATE_TOOLS,
-    describe_report,
-    helper_settings,
-    patch_of,
-)
-from daruma.tools.team._templates import (
     Expert,
     Template,
     TemplateRefused,
+    describe_report,
     expert_of,
+    helper_settings,
+    patch_of,
     settings_of,
     team_of,
     template_named,

@@ -20,7 +20,7 @@ from daruma.state.steps import ContextMeasure as Measure
 from daruma.state.usage import Failover, Usage
 from daruma.tools.calls import audit_answer, unusable_answer
 from daruma.tools.context import Answer, Context, Sampling
-from daruma.tools.tokens import MESSAGE, REPLY, Tokens
+from daruma.tools.model_requests import MESSAGE, REPLY, Tokens
 from daruma.tools.window._view import after, latest, limit_named, stays, text_ends, view
 
 # --- A history as text for whoever summarises it: bounded, in pieces that fit a request. Pure.

@@ -28,8 +28,7 @@ from daruma.state.steps import Asking, Compaction, ContextUsage, Crowded, StepKi
 from daruma.state.text import REFERENCE, left_out, storable_text
 from daruma.tools.calls import Tool
 from daruma.tools.context import Context
-from daruma.tools.provider_messages import Sendable, request
-from daruma.tools.tokens import REPLY, Tokens
+from daruma.tools.model_requests import REPLY, Sendable, Tokens, request
 
 # --- Showing less of one message: a placeholder for a tool's output, or the two ends of long texts.
 #

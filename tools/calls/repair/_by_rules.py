@@ -1,4 +1,4 @@
-"""Repair of arguments and of structured text where it is certain: JSON in loose text, then rules. Pure."""
+"""Repair where it is certain: of JSON in loose text, and of arguments by rules. Pure."""
 
 import json
 import math
