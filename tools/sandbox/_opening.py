@@ -23,7 +23,7 @@ from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.tools.commands import CommandRequest, Launch, Limits, kill_reason, with_limits
 from daruma.tools.errors import CommandRefused
 from daruma.tools.files import closing_fd
-from daruma.tools.sandbox._levels import Namespace, find_bubblewrap
+from daruma.tools.sandbox._namespace import Namespace, find_bubblewrap
 from daruma.tools.sandbox._sandbox import (
     ELSEWHERE,
     REMEDY,
@@ -435,7 +435,7 @@ def prepare_level(level: Level, *, network: bool, limits: Limits) -> Sandbox:
         return Sandbox(level, (), f"bubblewrap {found.version}", limits, launcher)
     import landlockpy
 
-    from daruma.tools.sandbox._levels import Landlock
+    from daruma.tools.sandbox._landlock import Landlock
 
     abi = landlockpy.abi_version()
     return Sandbox(level, (), f"Landlock ABI {abi}", limits, Landlock(network).launch)

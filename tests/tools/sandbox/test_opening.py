@@ -20,7 +20,7 @@ from tests.sandboxes import CONFINED, LEVELS, reached_at, sandbox_at
 from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.tools.commands import CommandRequest, Launch
 from daruma.tools.sandbox import SandboxUnavailable, open_sandbox, require_mechanism
-from daruma.tools.sandbox._levels import find_bubblewrap
+from daruma.tools.sandbox._namespace import find_bubblewrap
 from daruma.tools.sandbox._opening import (
     DISK,
     NETWORK,
