@@ -54,12 +54,11 @@ from daruma.state.plan import Assignment, Report
 from daruma.state.result import TaskResult
 from daruma.state.settings import FallbackChain, Settings
 from daruma.tools.assistant import ASSISTANT_TOOLS
-from daruma.tools.calls import Registry, Tool, tool_result
+from daruma.tools.calls import Registry, ResponseFormat, Tool, tool_result
 from daruma.tools.hooks import Hook
 from daruma.tools.knowledge import KNOWLEDGE_TOOLS
 from daruma.tools.memory import MEMORY_TOOLS
 from daruma.tools.planning import PLANNING_TOOLS
-from daruma.tools.response_format import ResponseFormat
 from daruma.tools.skills import SKILL_TOOLS
 from daruma.tools.team import DELEGATE_TOOLS
 from daruma.tools.text import mask_keys

@@ -65,7 +65,7 @@ FLOORS = {
         ("assistant", "knowledge", "memory", "planning", "skills", "workspace_tools"),
         (
             *("call_execution", "context", "hooks", "model_requests"),
-            *("response_format", "window"),
+            "window",
             *("checks", "judge", "reports", "rollback", "verification"),
             *("continuity", "evolution", "recovery", "team"),
         ),

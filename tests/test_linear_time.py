@@ -18,7 +18,7 @@ from daruma.state.settings import Settings, SettingsError
 from daruma.state.text import fold_spellings, reveal_invisible, warnings, without_ids, without_names
 from daruma.tools.calls._answer_text import read_written_calls
 from daruma.tools.calls._json_reader import Unreadable, read_value
-from daruma.tools.calls.repair._by_rules import check_prose
+from daruma.tools.calls._repair import check_prose
 from daruma.tools.checks import commands_for, plugins_to_load
 from daruma.tools.commands._command import last_lines
 from daruma.tools.continuity._continuation import strip_courtesy

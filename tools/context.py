@@ -31,8 +31,8 @@ from daruma.tools.calls import (
     McpServers,
     NoJournal,
     Outputs,
-    ProcessOutputs,
     Registry,
+    ResponseFormat,
     Surroundings,
     Tool,
     VisibleTools,
@@ -42,7 +42,6 @@ from daruma.tools.files import EditHistory, Workspace, edit_folder
 from daruma.tools.hooks import NodeHooks
 from daruma.tools.model_requests import ESTIMATE, Tokens
 from daruma.tools.planning import REVISE_PLAN
-from daruma.tools.response_format import ResponseFormat
 from daruma.tools.sandbox import Sandbox
 from daruma.tools.snapshots import Snapshots, Store, store_of
 from daruma.tools.threads import to_thread
@@ -154,7 +153,7 @@ class Context:
     journal: Journal = field(default_factory=NoJournal)
     turns: WorkspaceTurns = field(default_factory=WorkspaceTurns)
     servers: McpServers | None = None
-    outputs: Outputs = field(default_factory=lambda: Outputs(ProcessOutputs()))
+    outputs: Outputs = field(default_factory=Outputs)
     store: BaseStore | None = None
     tokens: Tokens = ESTIMATE
     own_auxiliary: bool = False

@@ -20,8 +20,7 @@ from daruma.state.progress import progress_of
 from daruma.state.recovery import DONE, Assent, Carried, Recovered, RecoveryAction, Strategy
 from daruma.state.settings import Recovery
 from daruma.state.text import storable_text, unstorable_part
-from daruma.tools.calls import VisibleTools, audit_answer, resolve_calls, tool_result
-from daruma.tools.calls.repair import read_object
+from daruma.tools.calls import VisibleTools, audit_answer, read_object, resolve_calls, tool_result
 from daruma.tools.context import Context, begin_step, visible_tools
 from daruma.tools.evolution import MetFailure, finish_within, learned_action
 from daruma.tools.text import without_keys

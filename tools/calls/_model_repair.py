@@ -18,6 +18,7 @@ from daruma.state.steps import RepairRound
 from daruma.tools.calls._answers import Call, calls_of
 from daruma.tools.calls._json_reader import same
 from daruma.tools.calls._notations import ARGUMENTS, NAMES, OWN
+from daruma.tools.calls._repair import read_object
 from daruma.tools.calls._resolve import NAME_PROBLEMS, failed_task, resolve_call, with_arguments
 from daruma.tools.calls._schema import (
     cut,
@@ -28,7 +29,6 @@ from daruma.tools.calls._schema import (
     variants,
 )
 from daruma.tools.calls._tool import Tool, VisibleTools
-from daruma.tools.calls.repair._by_rules import read_object
 
 # --- What a model is asked, and what of its answer counts.
 

@@ -18,7 +18,7 @@ from daruma.state.errors import DarumaError
 from daruma.state.events import Event, unheard
 from daruma.state.settings import Settings, Tools
 from daruma.state.text import digest, is_blank
-from daruma.tools.calls._results import Outputs, ProcessOutputs
+from daruma.tools.calls._results import Outputs
 from daruma.tools.calls._schema import SchemaCheck, SchemaUnreadable, tighten
 from daruma.tools.errors import ToolError
 from daruma.tools.files import EditHistory, Workspace
@@ -144,7 +144,7 @@ class Surroundings:
     timeout: float = 120.0
     open_sandbox: Callable[[], Awaitable[Sandbox]] = open_best
     emit: Callable[[Event], None] = unheard
-    outputs: Outputs = field(default_factory=lambda: Outputs(ProcessOutputs()))
+    outputs: Outputs = field(default_factory=Outputs)
     store: BaseStore | None = None
     settings: Settings = field(default_factory=Settings)
     thread_id: str = "local"

@@ -15,6 +15,15 @@ from daruma.tools.evolution._lessons import (
     report_lessons,
 )
 from daruma.tools.evolution._pitfalls import Pitfalls
+from daruma.tools.evolution._records import (
+    EVOLUTION_NAMESPACE,
+    Shelf,
+    experience_in,
+    experiences,
+    key_of,
+    put_experience,
+    shelf,
+)
 from daruma.tools.evolution._recoveries import (
     KnownAction,
     KnownRecoveries,
@@ -25,15 +34,6 @@ from daruma.tools.evolution._recoveries import (
     recovery_key,
 )
 from daruma.tools.evolution._reflector import experience_of, is_sampled
-from daruma.tools.evolution._shelf import (
-    EVOLUTION_NAMESPACE,
-    Shelf,
-    experience_in,
-    experiences,
-    key_of,
-    put_experience,
-    shelf,
-)
 from daruma.tools.evolution._variants import Variant, Variants
 
 __all__ = [

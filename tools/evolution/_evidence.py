@@ -9,7 +9,7 @@ from typing import Final, Literal
 from daruma.state.lessons import Experience, KnownPitfall, Level, Pitfall, Setback, SetbackKind
 from daruma.state.record import record
 from daruma.state.text import digest
-from daruma.tools.evolution._text import storable_line
+from daruma.tools.evolution._records import storable_line
 from daruma.tools.text import SAME_KIND, likeness
 
 # --- How sure a pitfall is: the tasks that it was seen in, those that it was not, time. Pure.

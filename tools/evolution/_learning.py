@@ -14,9 +14,16 @@ from daruma.state.text import digest
 from daruma.tools.evolution._evidence import confidence_at
 from daruma.tools.evolution._lessons import LOG, work_out_counterfactual
 from daruma.tools.evolution._pitfalls import Pitfalls, detect
+from daruma.tools.evolution._records import (
+    Shelf,
+    experiences,
+    key_of,
+    pass_gate,
+    put_experience,
+    shelf,
+    storable_line,
+)
 from daruma.tools.evolution._recoveries import KnownRecoveries, learn_recoveries
-from daruma.tools.evolution._shelf import Shelf, experiences, key_of, put_experience, shelf
-from daruma.tools.evolution._text import pass_gate, storable_line
 from daruma.tools.evolution._variants import (
     MOST_IN_USE,
     OPEN,

@@ -22,7 +22,7 @@ from daruma.tools.evolution._evidence import (
     summarise,
     told_pitfalls,
 )
-from daruma.tools.evolution._shelf import (
+from daruma.tools.evolution._records import (
     EVOLUTION_NAMESPACE,
     PAGE,
     Shelf,
