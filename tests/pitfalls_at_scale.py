@@ -17,6 +17,7 @@ from typing import Any, Final
 import psycopg
 from langgraph.store.base import Op, Result
 from psycopg.conninfo import make_conninfo
+from tests.tools.evolution.ended_tasks import similar
 from typing_extensions import override
 
 from daruma.graph.storage import PostgresStore, open_postgres
@@ -131,7 +132,7 @@ def asked(store: Counted, number: int) -> tuple[float, int, list[str]]:
     """Look up what fits a goal; return milliseconds, calls of the store, and the ids found."""
     store.calls, pitfalls = 0, Pitfalls(store, OWNER)
     begun = time.perf_counter()
-    found = asyncio.run(pitfalls.similar(goal(number), NOW, min_confidence=LEAST))
+    found = asyncio.run(similar(pitfalls, goal(number), NOW, LEAST))
     taken = 1000 * (time.perf_counter() - begun)
     return taken, store.calls, [each.id for each in found]
 

@@ -64,8 +64,9 @@ def request(
     return Sendable([*first, *shown, *rest], to_translate=most)
 
 
-_WORDS_AND_CALLS: Final = frozenset(
-    {"text", "reasoning", "thinking", "redacted_thinking", "tool_use", "tool_call", "function_call"}
+_WORDS_AND_CALLS: Final = (
+    *("text", "reasoning", "thinking", "redacted_thinking"),
+    *("tool_use", "tool_call", "function_call"),
 )
 """Kinds of content that LangChain hands on; pictures, sounds and files it may translate."""
 
@@ -73,14 +74,10 @@ _WORDS_AND_CALLS: Final = frozenset(
 def _to_translate(known: int, messages: Iterable[BaseMessage]) -> int:
     contents = (message.content for message in messages)
     lists = (each for each in contents if isinstance(each, list))
-    return known + sum(not all(map(_is_handed_on, each)) for each in lists)
-
-
-def _is_handed_on(part: object) -> bool:
-    if not isinstance(part, dict):
-        return True
-    kind = part.get("type")
-    return isinstance(kind, str) and kind in _WORDS_AND_CALLS
+    return known + sum(
+        any(isinstance(part, dict) and part.get("type") not in _WORDS_AND_CALLS for part in each)
+        for each in lists
+    )
 
 
 def count_settled(history: Sequence[BaseMessage]) -> int:

@@ -194,9 +194,10 @@ def give_up_reason(state: State, failure: Failure) -> str:
         return "trying again can not help"
     if budget.recoveries(state, failure) >= limit:
         return "it came again after it had been dealt with" if limit else "recovery is switched off"
-    if not _room(state, failure):
-        return "the budget is spent"
-    return ""
+    verified = failure.node != "verify" or budget.can_verify(state)
+    worked = verified and budget.can_think(state)
+    room = budget.can_plan(state) if failure.node == "plan" else worked
+    return "" if room else "the budget is spent"
 
 
 def action_by_rule(state: State, failure: Failure) -> RecoveryAction:
@@ -254,13 +255,6 @@ def with_assent(action: RecoveryAction, settings: Recovery) -> RecoveryAction:
         return replace(action, assent="")
     asked: Assent = "approval" if action.confidence >= settings.ask_above else "question"
     return replace(action, assent=asked)
-
-
-def _room(state: State, failure: Failure) -> bool:
-    if failure.node == "plan":
-        return budget.can_plan(state)
-    verified = failure.node != "verify" or budget.can_verify(state)
-    return verified and budget.can_think(state)
 
 
 # --- What is put on record of a recovery, and told of it.

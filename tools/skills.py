@@ -431,14 +431,9 @@ def read_instructions(
             texts[printable_path(path)] = text
     files = dict[str, str]()
     for path, text in texts.items():
-        files[path] = _beginning(text, left)
-        left = max(left - len(text), 0)
+        shown = "".join(char for char in text[:left] if not is_hidden(char))
+        cut = len(text) - left
+        files[path] = f"{shown}\n[cut: {cut} more characters are not shown]" if cut > 0 else shown
+        left = max(-cut, 0)
     told = files or unread
     return Instructions(task_id=task_id, files=files, unread=tuple(unread)) if told else None
-
-
-def _beginning(text: str, most: int) -> str:
-    """Return as much of a text, without what is hidden from whoever reads the file."""
-    shown = "".join(char for char in text[:most] if not is_hidden(char))
-    cut = len(text) - most
-    return f"{shown}\n[cut: {cut} more characters are not shown]" if cut > 0 else shown

@@ -11,13 +11,11 @@ from daruma.tools.evolution._lessons import (
     feeds_back,
     finish_within,
     lessons_for,
-    render_counterfactual,
     report_lessons,
 )
 from daruma.tools.evolution._pitfalls import Pitfalls
 from daruma.tools.evolution._records import (
     EVOLUTION_NAMESPACE,
-    Shelf,
     experience_in,
     experiences,
     key_of,
@@ -46,7 +44,6 @@ __all__ = [
     "MetFailure",
     "Pitfalls",
     "RecoveryPattern",
-    "Shelf",
     "Variant",
     "Variants",
     "answer_nothing",
@@ -65,7 +62,6 @@ __all__ = [
     "lessons_for",
     "put_experience",
     "recovery_key",
-    "render_counterfactual",
     "report_lessons",
     "shelf",
 ]

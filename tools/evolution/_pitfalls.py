@@ -68,10 +68,6 @@ class StoredPitfall:
         level = level_of(sure, min_confidence, grave=self.grave)
         return replace(self.pitfall, confidence=sure, level=level)
 
-    def marked(self, *, shared: bool) -> "StoredPitfall":
-        """Return it marked as shared or not, and as it is else."""
-        return replace(self, shared=shared, pitfall=replace(self.pitfall, shared=shared))
-
 
 def stored_pitfall(summary: Summary, *, shared: bool) -> StoredPitfall:
     """Return a pitfall as it is kept."""
@@ -200,32 +196,6 @@ class Pitfalls:
         items = await self.store.asearch(place, query=query, filter=wanted, limit=most)
         return [each.pitfall for each in pitfalls_in(self.kept.own(items))]
 
-    async def similar(
-        self,
-        query: str,
-        now: float,
-        *,
-        min_confidence: float,
-        limit: int = 3,
-        skills: Sequence[str] = (),
-        min_similarity: float = 0.6,
-    ) -> list[Pitfall]:
-        """Return the HIGH pitfalls that fit a goal best, as of ``now``."""
-        ops = self.similar_ops(query, skills)
-        results = await self.store.abatch(ops)
-        near = await self.nearest(ops, results, min_similarity)
-        return await in_thread(
-            lambda: self.similar_of(
-                results,
-                query,
-                now,
-                min_confidence=min_confidence,
-                limit=limit,
-                skills=skills,
-                near=near,
-            )
-        )
-
     async def near(self, goal: str) -> list[Pitfall]:
         """Return some own pitfalls, of any level, that may be of tasks alike to one with a goal."""
         query = goal[:_LONGEST_QUERY]
@@ -262,7 +232,7 @@ class Pitfalls:
         return [item for item in scored if item.score is not None and item.score >= least]
 
     def similar_ops(self, query: str, skills: Sequence[str] = ()) -> list[SearchOp]:
-        """Return the operations of :meth:`similar`: they may be part of a larger batch (EV-05)."""
+        """Return the operations that find a goal's pitfalls: part of a larger batch (EV-05)."""
         asked = "\n".join((query[:_LONGEST_QUERY], *skills))
         own = SearchOp(_place(self.owner), {"grave": True}, self._most, 0, asked)
         wanted = {"grave": True, "shared": True}
@@ -280,9 +250,10 @@ class Pitfalls:
         skills: Sequence[str] = (),
         near: Sequence[SearchItem] = (),
     ) -> list[Pitfall]:
-        """Return the same of what the operations came to, in their order. Pure, and no coroutine.
+        """Return the HIGH pitfalls that fit a goal best, as of ``now``. Pure, and no coroutine.
 
-        Where the store does not rank it takes time for each pitfall: call it in a thread.
+        ``results`` are what the operations came to, in their order. Where the store does not rank
+        it takes time for each pitfall: call it in a thread.
         """
         items = [item for found in results for item in found_in(found)]
         readable = (
@@ -343,7 +314,10 @@ class Pitfalls:
         own, wanted, changed = self.kept, {"shared": not self.shared}, 0
         while True:
             items = await self.store.asearch(own.place, filter=wanted, limit=PAGE)
-            marked = [each.marked(shared=self.shared) for each in pitfalls_in(own.own(items))]
+            marked = [
+                replace(each, shared=self.shared, pitfall=replace(each.pitfall, shared=self.shared))
+                for each in pitfalls_in(own.own(items))
+            ]
             if not marked:
                 return changed
             await self.store.abatch([own.to_put(each.id, each) for each in marked])

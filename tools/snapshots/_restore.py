@@ -317,11 +317,10 @@ class Applying:
         status = status_of(folder, path[-1])
         if status and status.st_nlink == 1:
             self.placing.mode(folder, path[-1], goal.mode)
-            if entry_of(folder, path[-1]) != goal:
-                set_mode(folder, path[-1], now.mode)
-                self.left[path] = UNREADABLE
-        else:
-            self.left[path] = UNREADABLE
+            if entry_of(folder, path[-1]) == goal:
+                return
+            set_mode(folder, path[-1], now.mode)
+        self.left[path] = UNREADABLE
 
 
 def depth(path: Parts) -> int:
