@@ -15,17 +15,19 @@ from typing import Any, Final, TypeAlias
 
 from daruma.tools.files import Parts
 from daruma.tools.snapshots._ignore import Rules, decoded, frozen
-from daruma.tools.snapshots._outcome import (
+from daruma.tools.snapshots._states import Reader, Statuses, Walk, as_changes, between
+from daruma.tools.snapshots._store import (
     ChangedBy,
+    Contents,
     Entry,
     Snapshot,
     SnapshotUnavailable,
+    Store,
     Taken,
+    packed,
     storable,
     told_of,
 )
-from daruma.tools.snapshots._states import Reader, Statuses, Walk, as_changes, between
-from daruma.tools.snapshots._store import Contents, Store, packed
 
 # --- Keeping many contents at once, made smaller on another processor meanwhile.
 

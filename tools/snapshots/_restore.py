@@ -17,19 +17,6 @@ from typing import Final
 
 from daruma.tools.files import Parts, closing_fd, file_status
 from daruma.tools.snapshots._ignore import Rules, decoded
-from daruma.tools.snapshots._outcome import (
-    GONE,
-    ROOT_NAME,
-    ChangedBy,
-    Conflicts,
-    Entry,
-    Restored,
-    RestoreRefused,
-    Snapshot,
-    SnapshotUnavailable,
-    directory_opened,
-    told,
-)
 from daruma.tools.snapshots._records import (
     Intent,
     Recorder,
@@ -46,7 +33,21 @@ from daruma.tools.snapshots._states import (
     differences,
     is_directory,
 )
-from daruma.tools.snapshots._store import Contents, sync_file_system
+from daruma.tools.snapshots._store import (
+    GONE,
+    ROOT_NAME,
+    ChangedBy,
+    Conflicts,
+    Contents,
+    Entry,
+    Restored,
+    RestoreRefused,
+    Snapshot,
+    SnapshotUnavailable,
+    directory_opened,
+    sync_file_system,
+    told,
+)
 
 # --- Single entries of an open directory: looked at, made, removed, given a mode.
 #

@@ -13,10 +13,11 @@ from typing import Final, TypeAlias
 from daruma.state.data_dir import data_dir
 from daruma.tools.files import SETTLED, Parts, closing_fd, file_status, is_lasting, parts_beneath
 from daruma.tools.snapshots._ignore import Rules, decoded
-from daruma.tools.snapshots._outcome import (
+from daruma.tools.snapshots._store import (
     GONE,
     ROOT_NAME,
     Change,
+    Contents,
     Entry,
     Snapshot,
     SnapshotUnavailable,
@@ -25,7 +26,6 @@ from daruma.tools.snapshots._outcome import (
     told,
     workspace_opened,
 )
-from daruma.tools.snapshots._store import Contents
 
 # --- What the system said of files that were read before, so that they need not be read again.
 
