@@ -2,7 +2,7 @@
 
 import shlex
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches, unified_diff
 from functools import partial
 from glob import escape
@@ -350,12 +350,10 @@ def patch_of(snapshots: Snapshots, began: str, ended: str) -> str:
     Files that are no text are named. Raises
     :class:`~daruma.tools.snapshots.SnapshotUnavailable`.
     """
-    return "".join(_differences(snapshots, began, ended))
-
-
-def _differences(snapshots: Snapshots, began: str, ended: str) -> Iterator[str]:
+    parts: list[str] = []
     for change in snapshots.changes(began, ended):
         before, after = (snapshots.text(each, change.path) or "" for each in (began, ended))
         old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
         told = [*unified_diff(old, new, f"a/{change.path}", f"b/{change.path}")]
-        yield from told or [f"{change.path}: {change.what}\n"]
+        parts += told or [f"{change.path}: {change.what}\n"]
+    return "".join(parts)
