@@ -28,8 +28,7 @@ from daruma.graph.storage.items._values import IndexWords
 from daruma.graph.sync import run
 from daruma.state.lessons import Experience, Setback
 from daruma.tools.evolution import Pitfalls
-from daruma.tools.evolution._evidence import evidence_of_setback, summarise
-from daruma.tools.evolution._pitfalls import stored_pitfall
+from daruma.tools.evolution._pitfalls import evidence_of_setback, stored_pitfall, summarise
 
 OWNER: Final = "/srv/billing"
 NOW: Final = 1_000_000.0

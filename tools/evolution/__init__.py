@@ -4,7 +4,6 @@
 task what it may use of that. All is kept in the graph's store, by owner (EV-01 to EV-05).
 """
 
-from daruma.tools.evolution._evidence import Evidence, EvidenceKind, confidence_at
 from daruma.tools.evolution._learning import Learning, answer_nothing, learn
 from daruma.tools.evolution._lessons import (
     counterfactual_lessons,
@@ -13,7 +12,7 @@ from daruma.tools.evolution._lessons import (
     lessons_for,
     report_lessons,
 )
-from daruma.tools.evolution._pitfalls import Pitfalls
+from daruma.tools.evolution._pitfalls import Evidence, EvidenceKind, Pitfalls, confidence_at
 from daruma.tools.evolution._records import (
     EVOLUTION_NAMESPACE,
     experience_in,

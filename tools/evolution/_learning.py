@@ -11,9 +11,8 @@ from langgraph.store.base import BaseStore
 from daruma.state.lessons import Experience, Pitfall
 from daruma.state.settings import Evolution, Settings
 from daruma.state.text import digest
-from daruma.tools.evolution._evidence import confidence_at
 from daruma.tools.evolution._lessons import LOG, work_out_counterfactual
-from daruma.tools.evolution._pitfalls import Pitfalls, detect
+from daruma.tools.evolution._pitfalls import Pitfalls, confidence_at, detect
 from daruma.tools.evolution._records import (
     Shelf,
     experiences,

@@ -5,7 +5,7 @@ from typing import Any
 
 from daruma.state.lessons import Experience, KnownPitfall, Lessons, Pitfall, Setback
 from daruma.tools.evolution import Pitfalls
-from daruma.tools.evolution._evidence import evidence_of_setback
+from daruma.tools.evolution._pitfalls import evidence_of_setback
 
 ROUNDING = "Fix the rounding of invoices in bill/split.py"
 PARSER = "Document the options of the config parser"

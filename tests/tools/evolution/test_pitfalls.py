@@ -27,8 +27,13 @@ from typing_extensions import override
 from daruma.graph.storage import aopen_postgres, open_postgres
 from daruma.state.lessons import Experience, Pitfall
 from daruma.tools.evolution import Evidence, Pitfalls, shelf
-from daruma.tools.evolution._evidence import evidence_of_setback, group_of, summarise
-from daruma.tools.evolution._pitfalls import MOST_FACTS, detect
+from daruma.tools.evolution._pitfalls import (
+    MOST_FACTS,
+    detect,
+    evidence_of_setback,
+    group_of,
+    summarise,
+)
 from daruma.tools.evolution._records import Shelf
 
 LEAST = 0.5
