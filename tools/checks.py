@@ -243,7 +243,6 @@ _HINTS: Final = {
 }
 """Options of pytest that only these know."""
 
-
 OWN_PLUGINS: Final = frozenset(
     {"anyio", "hypothesis", "langsmith", "platformdirs", "pytest-asyncio", "pytest-xdist"}
 )

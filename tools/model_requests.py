@@ -15,7 +15,6 @@ from daruma.tools.calls import Tool
 
 # --- Making a request that every provider takes, whatever the history holds.
 
-
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 
 

@@ -580,12 +580,10 @@ def read_text(path: Path) -> str:
 
 _TEST_FOLDERS: Final = frozenset({"test", "tests", "__tests__", "spec", "specs", "testing"})
 
-
 _TEST_FILE = re.compile(
     r"test_.+\.py|.+_test\.(?:py|go|exs|dart|ts|js)|tests?\.(?:py|rs)|conftest\.py|.+_spec\.rb"
     r"|.+\.(?:test|spec)\.[cm]?[jt]sx?|.+Tests?\.(?:java|kt|cs|php|swift)"
 )
-
 
 _SAYS_HOW: Final = frozenset({
     "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg",
@@ -597,7 +595,6 @@ _SAYS_HOW: Final = frozenset({
     "Gemfile", "Package.swift", "Directory.Build.props", "Directory.Build.targets", ".runsettings",
 })  # fmt: skip
 
-
 _SAYS_HOW_NAMED = re.compile(
     r"(?:jest|vitest|vite|karma|playwright|cypress|ava|wdio)\.(?:config|conf|workspace)"
     r"\.(?:[cm]?[jt]s|json)|\.mocharc(?:\.(?:[cm]?js|jsonc?|ya?ml))?"
@@ -606,9 +603,7 @@ _SAYS_HOW_NAMED = re.compile(
 )
 """Files that are named for a runner, or for a project whose manifest says what is run."""
 
-
 _INI_SECTION = re.compile(r"^\[([^\]\n]*)\]\s*$", re.MULTILINE)
-
 
 _OF_TESTS = re.compile(r"pytest|ruff|coverage|tox|nox")
 

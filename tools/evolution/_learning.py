@@ -89,7 +89,6 @@ def _read(answer: str) -> dict[str, str]:
 
 # --- Counting how tasks ended that were given a variant, and deciding on it by them (EV-03).
 
-
 _MOST_OUTCOMES: Final = 5000
 _ROUNDS: Final = 10
 _AFTER_TEST: Final[dict[Verdict, Status]] = {

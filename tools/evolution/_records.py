@@ -147,7 +147,6 @@ def _runs(text: str) -> set[tuple[str, ...]]:
 
 # --- Records of evolution in a LangGraph store: where they are kept, and reading them (EV-04).
 
-
 EVOLUTION_NAMESPACE: Final = ("daruma", "evolution")
 
 PAGE: Final = 500

@@ -272,7 +272,6 @@ def _mark_of(folder: Path) -> Path:
 
 _MARKED: Final = "conflicts to settle"
 
-
 MARKER: Final = b"<<<<<<< the workspace\n"
 """Begins a conflict in a text: ``text_merge.py``."""
 

@@ -334,7 +334,6 @@ def _named(messages: Sequence[AnyMessage], begins: int) -> int:
 # Main, plan and reflect make one, and do not ask where it is over its budget: the machine then
 # brings it under that, and comes back.
 
-
 MOST_FACTOR: Final = 2.0
 """By how much more a provider may be seen to count than we do; beyond it is something else."""
 SETTING: Final = "llm.context_window_tokens"
