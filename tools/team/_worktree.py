@@ -273,7 +273,7 @@ def _mark_of(folder: Path) -> Path:
 _MARKED: Final = "conflicts to settle"
 
 MARKER: Final = b"<<<<<<< the workspace\n"
-"""Begins a conflict in a text: ``text_merge.py``."""
+"""Begins a conflict in a text: see :func:`daruma.tools.team._merging.merge_text`."""
 
 
 class Unsettled(DarumaError):

@@ -53,5 +53,4 @@ async def similar(
     ops = pitfalls.similar_ops(goal)
     results = await pitfalls.store.abatch(ops)
     near = await pitfalls.nearest(ops, results, 0.6)
-    given = {"min_confidence": least, "limit": limit, "near": near}
-    return pitfalls.similar_of(results, goal, now, **given)
+    return pitfalls.similar_of(results, goal, now, min_confidence=least, limit=limit, near=near)
