@@ -57,6 +57,11 @@ def namespace_of(owner: str, role: str = "") -> tuple[str, ...]:
     return (*ROOT, store_label(owner), store_label(role or COMMON_ROLE))
 
 
+def memories_namespace(owner: str) -> tuple[str, ...]:
+    """Return the namespace that all memories of an owner lie beneath."""
+    return (*ROOT, store_label(owner))
+
+
 def seen_by(owner: str, role: str) -> list[tuple[str, ...]]:
     """Return the namespaces that a role sees: its own and the common one; without one, that."""
     return list(dict.fromkeys((namespace_of(owner, role), namespace_of(owner))))
@@ -210,7 +215,7 @@ class Memories:
     async def _places(self) -> list[tuple[str, ...]]:
         if self.role is not None:
             return seen_by(self.owner, self.role)
-        beneath = (*ROOT, store_label(self.owner))
+        beneath = memories_namespace(self.owner)
         found = await self.store.alist_namespaces(prefix=beneath, limit=MOST)
         return [place for place in found if place[:-1] == beneath]
 
