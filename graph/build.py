@@ -55,18 +55,16 @@ from daruma.state.plan import Assignment, Report
 from daruma.state.result import TaskResult
 from daruma.state.settings import FallbackChain, Settings
 from daruma.tools.assistant import ASSISTANT_TOOLS
-from daruma.tools.calls import Registry, Tool, tool_result
-from daruma.tools.commands_tool import COMMAND_TOOLS
-from daruma.tools.editor_tool import EDITOR_TOOLS
+from daruma.tools.calls import Registry, ResponseFormat, Tool, tool_result
 from daruma.tools.hooks import Hook
 from daruma.tools.knowledge import KNOWLEDGE_TOOLS
 from daruma.tools.memory import MEMORY_TOOLS
 from daruma.tools.planning import PLANNING_TOOLS
-from daruma.tools.response_format import ResponseFormat
 from daruma.tools.skills import SKILL_TOOLS
 from daruma.tools.team import DELEGATE_TOOLS
 from daruma.tools.text import mask_keys
 from daruma.tools.verification import CHECK_TOOLS
+from daruma.tools.workspace_tools import COMMAND_TOOLS, EDITOR_TOOLS
 
 if TYPE_CHECKING:
     from daruma.graph.storage import Postgres

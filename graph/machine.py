@@ -22,7 +22,7 @@ from daruma.graph import routes
 from daruma.state.calls import Dispatch, calls_to_run
 from daruma.state.channels import State
 from daruma.state.spending import assignments
-from daruma.tools.editor_tool import candidate_paths
+from daruma.tools.workspace_tools import candidate_paths
 
 ENTRY = "intake"
 MEMBER_ENTRY = "main"

@@ -79,10 +79,9 @@ from daruma.state.savepoint import Savepoint
 from daruma.state.settings import Settings
 from daruma.state.steering import told_since
 from daruma.state.steps import ContextUsage
-from daruma.tools.calls import McpServers, import_schema_checks
+from daruma.tools.calls import McpServers, ResponseFormat, import_schema_checks
 from daruma.tools.files import aworkspace_locked
 from daruma.tools.hooks import protect_programs
-from daruma.tools.response_format import ResponseFormat
 from daruma.tools.snapshots import Conflicts, Restored
 from daruma.tools.threads import in_thread
 

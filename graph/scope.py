@@ -61,12 +61,12 @@ from daruma.tools.calls import (
     Outputs,
     ProcessOutputs,
     Registry,
+    ResponseFormat,
     WorkspaceTurns,
     with_arguments,
 )
 from daruma.tools.context import Context, not_handed_over, visible_tools
 from daruma.tools.hooks import Hook, NodeHooks, hooks_in
-from daruma.tools.response_format import ResponseFormat
 from daruma.tools.rollback import drift
 from daruma.tools.sandbox import open_sandbox, require_mechanism
 from daruma.tools.text import mask_error, mask_keys, note_secrets

@@ -51,8 +51,8 @@ from daruma.tools.continuity import (
     note_question,
     offer_leaving_out,
 )
+from daruma.tools.model_requests import system_message
 from daruma.tools.planning import REVISE_PLAN, contradiction_in
-from daruma.tools.provider_messages import system_message
 from daruma.tools.rollback import drift_note
 from daruma.tools.skills import SKILLS_LIST
 from daruma.tools.window import (

@@ -17,6 +17,7 @@ from typing import Any, Final
 import psycopg
 from langgraph.store.base import Op, Result
 from psycopg.conninfo import make_conninfo
+from tests.tools.evolution.ended_tasks import similar
 from typing_extensions import override
 
 from daruma.graph.storage import PostgresStore, open_postgres
@@ -27,8 +28,7 @@ from daruma.graph.storage.items._values import IndexWords
 from daruma.graph.sync import run
 from daruma.state.lessons import Experience, Setback
 from daruma.tools.evolution import Pitfalls
-from daruma.tools.evolution._evidence import evidence_of_setback, summarise
-from daruma.tools.evolution._pitfalls import stored_pitfall
+from daruma.tools.evolution._pitfalls import evidence_of_setback, stored_pitfall, summarise
 
 OWNER: Final = "/srv/billing"
 NOW: Final = 1_000_000.0
@@ -131,7 +131,7 @@ def asked(store: Counted, number: int) -> tuple[float, int, list[str]]:
     """Look up what fits a goal; return milliseconds, calls of the store, and the ids found."""
     store.calls, pitfalls = 0, Pitfalls(store, OWNER)
     begun = time.perf_counter()
-    found = asyncio.run(pitfalls.similar(goal(number), NOW, min_confidence=LEAST))
+    found = asyncio.run(similar(pitfalls, goal(number), NOW, LEAST))
     taken = 1000 * (time.perf_counter() - begun)
     return taken, store.calls, [each.id for each in found]
 

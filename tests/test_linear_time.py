@@ -18,18 +18,18 @@ from daruma.state.settings import Settings, SettingsError
 from daruma.state.text import fold_spellings, reveal_invisible, warnings, without_ids, without_names
 from daruma.tools.calls._answer_text import read_written_calls
 from daruma.tools.calls._json_reader import Unreadable, read_value
-from daruma.tools.calls.repair._json_text import check_prose
+from daruma.tools.calls._repair import check_prose
 from daruma.tools.checks import commands_for, plugins_to_load
 from daruma.tools.commands._command import last_lines
 from daruma.tools.continuity._continuation import strip_courtesy
 from daruma.tools.evolution._reflector import telling_line
+from daruma.tools.model_requests import estimate
 from daruma.tools.reports import about_tests, collected_tests, findings
 from daruma.tools.skills import SkillRefused, read_description
 from daruma.tools.snapshots._ignore import Patterns, lines_of
 from daruma.tools.team import TemplateRefused
-from daruma.tools.team._templates import read_template
+from daruma.tools.team._experts import read_template
 from daruma.tools.text import split_words
-from daruma.tools.tokens import estimate
 
 DEEP = "/".join(["aaaa"] * 800)
 NAME = "a" * 255

@@ -4,7 +4,7 @@ import pytest
 from tests.pitfalls_at_scale import Counted, asked, experience, fill, statements
 
 from daruma.graph.storage import open_postgres
-from daruma.tools.evolution._evidence import evidence_of_setback, summarise
+from daruma.tools.evolution._pitfalls import evidence_of_setback, summarise
 
 COUNT = 300
 

@@ -64,4 +64,4 @@ def place(workspace: Path, phase: str = "p1") -> Path:
 
 async def made(workspace: Path, phase: str = "p1") -> Worktree:
     """Make a worktree with what the workspace holds."""
-    return await make(workspace, "s1", place(workspace, phase), Copies(workspace))
+    return await make(workspace, "s1", place(workspace, phase), Copies(workspace).materialise)

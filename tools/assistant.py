@@ -149,10 +149,6 @@ def _aliases(field: str, *more: str) -> dict[str, str]:
     return {**_TITLES, **dict.fromkeys((each for each in names if each != field), field)}
 
 
-def _dates(kind: Literal["date", "time"], *fields: str) -> dict[str, Literal["date", "time"]]:
-    return dict.fromkeys(fields, kind)
-
-
 _WHAT: Final = {"title": "What is it about?"}
 
 CANONICAL: Final[dict[Kind, Canonical]] = {
@@ -160,12 +156,12 @@ CANONICAL: Final[dict[Kind, Canonical]] = {
         _aliases("todo_date", "due_date", "on"),
         promote_to="create_schedule_task",
         promote_when=TIMES,
-        dates=_dates("date", "todo_date"),
+        dates={"todo_date": "date"},
         ask_for={**_WHAT, "todo_date": "On which day is it to be done?"},
     ),
     "schedule_task": Canonical(
         {**_aliases("todo_date", "due_date", "on"), "start": "start_time", "end": "end_time"},
-        dates=_dates("date", "todo_date") | _dates("time", *TIMES),
+        dates={"todo_date": "date", **dict.fromkeys(TIMES, "time")},
         ask_for={
             **_WHAT,
             "todo_date": "On which day is it?",
@@ -177,14 +173,14 @@ CANONICAL: Final[dict[Kind, Canonical]] = {
     ),
     "goal": Canonical(
         _aliases("goal_date", "target_date", "deadline", "due_date", "due", "by", "until"),
-        dates=_dates("date", "goal_date"),
+        dates={"goal_date": "date"},
         ask_for={**_WHAT, "goal_date": "By when do you want to reach it?"},
     ),
     "reminder": Canonical(
         _aliases(
             "reminder_date", "time", "datetime", "date_time", "remind_at", "due_date", "at", "on"
         ),
-        dates=_dates("date", "reminder_date"),
+        dates={"reminder_date": "date"},
         ask_for={**_WHAT, "reminder_date": "When should I remind you?"},
     ),
 }

@@ -29,12 +29,12 @@ from daruma.tools.calls import (
     void_approval,
 )
 from daruma.tools.context import Context
-from daruma.tools.editor_tool import advise_paths
 from daruma.tools.errors import GroundsChanged, NotReadOnly, OutcomeUnknown, ToolError
 from daruma.tools.sandbox import SandboxUnavailable
 from daruma.tools.snapshots import SnapshotUnavailable
 from daruma.tools.text import mask_keys
 from daruma.tools.threads import NotStarted
+from daruma.tools.workspace_tools import advise_paths
 
 _OF_WHO_WAITS: Final = (CancelledError, KeyboardInterrupt, GeneratorExit)
 """What ends a call from without; all else that flies is the tool's own."""

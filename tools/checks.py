@@ -14,8 +14,7 @@ from typing import Final
 from daruma.state.settings import SHELL_TOOL, PolicyKey
 from daruma.tools.calls.policy import is_one_command
 from daruma.tools.commands import find_in
-from daruma.tools.exit_codes import find_hidden_exit
-from daruma.tools.reports import Case, Key, json_at, read_text
+from daruma.tools.reports import Case, Key, find_hidden_exit, json_at, read_text
 from daruma.tools.threads import to_thread
 
 # --- The checks of a workspace, recognised by the files that lie at its top (VE-02).
@@ -243,7 +242,6 @@ _HINTS: Final = {
     "pytest-xdist": re.compile(r"(?m)^(?>.*?addopts).*(?:\s|['\"])(?:-n|--dist|--numprocesses)\b"),
 }
 """Options of pytest that only these know."""
-
 
 OWN_PLUGINS: Final = frozenset(
     {"anyio", "hypothesis", "langsmith", "platformdirs", "pytest-asyncio", "pytest-xdist"}

@@ -31,8 +31,8 @@ from daruma.tools.calls import (
     McpServers,
     NoJournal,
     Outputs,
-    ProcessOutputs,
     Registry,
+    ResponseFormat,
     Surroundings,
     Tool,
     VisibleTools,
@@ -40,12 +40,11 @@ from daruma.tools.calls import (
 )
 from daruma.tools.files import EditHistory, Workspace, edit_folder
 from daruma.tools.hooks import NodeHooks
+from daruma.tools.model_requests import ESTIMATE, Tokens
 from daruma.tools.planning import REVISE_PLAN
-from daruma.tools.response_format import ResponseFormat
 from daruma.tools.sandbox import Sandbox
 from daruma.tools.snapshots import Snapshots, Store, store_of
 from daruma.tools.threads import to_thread
-from daruma.tools.tokens import ESTIMATE, Tokens
 
 # --- What a node works with beside the state: the live things of one run.
 
@@ -154,7 +153,7 @@ class Context:
     journal: Journal = field(default_factory=NoJournal)
     turns: WorkspaceTurns = field(default_factory=WorkspaceTurns)
     servers: McpServers | None = None
-    outputs: Outputs = field(default_factory=lambda: Outputs(ProcessOutputs()))
+    outputs: Outputs = field(default_factory=Outputs)
     store: BaseStore | None = None
     tokens: Tokens = ESTIMATE
     own_auxiliary: bool = False

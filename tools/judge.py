@@ -21,8 +21,7 @@ from daruma.state.outcome import answer
 from daruma.state.steps import Step
 from daruma.state.text import storable_text
 from daruma.state.verification import JUDGE, Check, Verdict, Verification
-from daruma.tools.calls import audit_answer
-from daruma.tools.calls.repair import strip_fence
+from daruma.tools.calls import audit_answer, strip_fence
 from daruma.tools.context import EXACT, Context, begin_step
 from daruma.tools.files import is_lasting
 from daruma.tools.snapshots import Snapshots

@@ -20,8 +20,7 @@ from daruma.state.progress import progress_of
 from daruma.state.recovery import DONE, Assent, Carried, Recovered, RecoveryAction, Strategy
 from daruma.state.settings import Recovery
 from daruma.state.text import storable_text, unstorable_part
-from daruma.tools.calls import VisibleTools, audit_answer, resolve_calls, tool_result
-from daruma.tools.calls.repair import read_object
+from daruma.tools.calls import VisibleTools, audit_answer, read_object, resolve_calls, tool_result
 from daruma.tools.context import Context, begin_step, visible_tools
 from daruma.tools.evolution import MetFailure, finish_within, learned_action
 from daruma.tools.text import without_keys
@@ -195,9 +194,10 @@ def give_up_reason(state: State, failure: Failure) -> str:
         return "trying again can not help"
     if budget.recoveries(state, failure) >= limit:
         return "it came again after it had been dealt with" if limit else "recovery is switched off"
-    if not _room(state, failure):
-        return "the budget is spent"
-    return ""
+    verified = failure.node != "verify" or budget.can_verify(state)
+    worked = verified and budget.can_think(state)
+    room = budget.can_plan(state) if failure.node == "plan" else worked
+    return "" if room else "the budget is spent"
 
 
 def action_by_rule(state: State, failure: Failure) -> RecoveryAction:
@@ -255,13 +255,6 @@ def with_assent(action: RecoveryAction, settings: Recovery) -> RecoveryAction:
         return replace(action, assent="")
     asked: Assent = "approval" if action.confidence >= settings.ask_above else "question"
     return replace(action, assent=asked)
-
-
-def _room(state: State, failure: Failure) -> bool:
-    if failure.node == "plan":
-        return budget.can_plan(state)
-    verified = failure.node != "verify" or budget.can_verify(state)
-    return verified and budget.can_think(state)
 
 
 # --- What is put on record of a recovery, and told of it.

@@ -27,6 +27,7 @@ from daruma.tools.files import (
     repository_above,
     unix_newlines,
 )
+from daruma.tools.text import is_related
 from daruma.tools.threads import in_thread
 
 # --- Reading a ``SKILL.md``: front matter as the Agent Skills format has it, or none at all.
@@ -163,6 +164,18 @@ def missing_in(folders: Sequence[str]) -> list[str]:
 def usable_in(folders: Sequence[str], workspace: str | None = None) -> list[Skill]:
     """Return the skills that can be used."""
     return [skill for skill in skills_in(folders, workspace) if not skill.problem]
+
+
+def skills_about(goal: str, folders: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the skills that a goal is about.
+
+    The rule is that of recalled memories: a skill's name and description share a third of the
+    goal's telling words, two at most, or a name as code writes it.
+    """
+    there = usable_in(folders) if folders else []
+    return tuple(
+        skill.name for skill in there if is_related(goal, f"{skill.name} {skill.description}")
+    )
 
 
 def untrusted_note(folders: Sequence[str], workspace: str | None) -> tuple[str, ...]:
@@ -418,14 +431,9 @@ def read_instructions(
             texts[printable_path(path)] = text
     files = dict[str, str]()
     for path, text in texts.items():
-        files[path] = _beginning(text, left)
-        left = max(left - len(text), 0)
+        shown = "".join(char for char in text[:left] if not is_hidden(char))
+        cut = len(text) - left
+        files[path] = f"{shown}\n[cut: {cut} more characters are not shown]" if cut > 0 else shown
+        left = max(-cut, 0)
     told = files or unread
     return Instructions(task_id=task_id, files=files, unread=tuple(unread)) if told else None
-
-
-def _beginning(text: str, most: int) -> str:
-    """Return as much of a text, without what is hidden from whoever reads the file."""
-    shown = "".join(char for char in text[:most] if not is_hidden(char))
-    cut = len(text) - most
-    return f"{shown}\n[cut: {cut} more characters are not shown]" if cut > 0 else shown

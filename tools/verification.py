@@ -57,9 +57,8 @@ from daruma.tools.commands import (
 )
 from daruma.tools.context import Context
 from daruma.tools.errors import CommandRefused
-from daruma.tools.exit_codes import find_hidden_exit
 from daruma.tools.files import is_lasting
-from daruma.tools.reports import Case, Key, Report
+from daruma.tools.reports import Case, Key, Report, find_hidden_exit
 from daruma.tools.sandbox import Sandbox, sandbox_hint
 from daruma.tools.snapshots import Change, Snapshot, Snapshots, SnapshotUnavailable, with_snapshots
 from daruma.tools.threads import in_thread, to_thread

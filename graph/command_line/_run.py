@@ -97,7 +97,7 @@ def _schema_in(path: str) -> dict[str, Any]:
     """Read the schema that answers are to fit (FA-10). Raises a usage error for what is none."""
     from json import loads
 
-    from daruma.tools.response_format import ResponseFormat
+    from daruma.tools.calls import ResponseFormat
 
     try:
         if (file := Path(path)).exists() and not file.is_file():

@@ -35,8 +35,8 @@ from daruma.state.text import storable_text
 from daruma.state.usage import Attempt, Failover, Role, Usage, sound_usage
 from daruma.tools.calls import Tool, storable_answer, with_reasoning_apart
 from daruma.tools.context import Answer, Sampling
+from daruma.tools.model_requests import ESTIMATE
 from daruma.tools.text import without_keys
-from daruma.tools.tokens import ESTIMATE
 
 AUXILIARY_SECONDS = 60.0
 """Seconds for one answer of an auxiliary model of its own, with all requests and waits."""

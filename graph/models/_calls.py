@@ -16,8 +16,7 @@ from daruma.graph.models._faults import Fault, ToolsUnavailable
 from daruma.graph.models._scripted import AnsweringModel, with_metadata
 from daruma.tools.calls import OriginalMethods, Tool
 from daruma.tools.context import Sampling
-from daruma.tools.provider_messages import Sendable, sendable
-from daruma.tools.tokens import ESTIMATE, REPLY
+from daruma.tools.model_requests import ESTIMATE, REPLY, Sendable, sendable
 
 # --- Marks behind which a provider keeps a request that begins alike (CX-07).
 

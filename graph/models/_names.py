@@ -20,9 +20,9 @@ from daruma.graph.models._providers import (
 from daruma.graph.models._scripted import AnsweringModel, ScriptedChatModel
 from daruma.state.settings import LLM, ModelOptions, ModelPrice, Settings, SettingsError, Team
 from daruma.state.usage import Usage
+from daruma.tools.model_requests import ESTIMATE, Tokens
 from daruma.tools.team import template_named
 from daruma.tools.threads import to_thread
-from daruma.tools.tokens import ESTIMATE, Tokens
 
 # --- What the names of models stand for; nothing is made of them here.
 

@@ -9,7 +9,7 @@ from tests.context_window.threads import thread
 from tests.openai_server import OpenAIServer
 
 from daruma.state.messages import reduce_messages
-from daruma.tools.tokens import ESTIMATE
+from daruma.tools.model_requests import ESTIMATE
 
 FACTS = [f"NEEDLE-{n}=value{n}" for n in range(4)]
 TOLD = "Remember these: " + ", ".join(FACTS) + ". Look around."

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from daruma.graph.models import Request, ScriptedChatModel
 from daruma.tools.context import Sampling
-from daruma.tools.provider_messages import sendable
+from daruma.tools.model_requests import sendable
 
 SCRIPT = [{"say": "Yes.", "usage": {"input": 1, "output": 1}}]
 

@@ -18,8 +18,7 @@ from daruma.state.steps import Compaction, Crowded, append_steps
 from daruma.state.usage import Role, Usage
 from daruma.tools.calls import Tool
 from daruma.tools.context import Answer, Context, Sampling
-from daruma.tools.provider_messages import sendable
-from daruma.tools.tokens import ESTIMATE
+from daruma.tools.model_requests import ESTIMATE, sendable
 from daruma.tools.window._view import view
 
 LONG = 500

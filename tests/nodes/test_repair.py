@@ -15,7 +15,7 @@ from daruma.state.events import AnswerAudited, Event
 from daruma.state.failure import ModelFailed
 from daruma.tools.calls import resolve_calls
 from daruma.tools.context import EXACT, visible_tools
-from daruma.tools.tokens import Tokens
+from daruma.tools.model_requests import Tokens
 
 ESTIMATE = Tokens()
 KEEN = settings(tools={"name_repair_attempts": 2, "call_repair_attempts": 2})

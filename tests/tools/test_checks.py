@@ -22,11 +22,11 @@ from daruma.tools.checks import (
     recognised_commands,
     runs_pytest,
 )
-from daruma.tools.exit_codes import find_hidden_exit
 from daruma.tools.reports import (
     Case,
     about_tests,
     collected_tests,
+    find_hidden_exit,
     is_test_file,
     read_report,
     says_how,

@@ -10,9 +10,9 @@ from tests.parts import unconfined
 
 from daruma.state.events import Event
 from daruma.tools.commands import Limits
-from daruma.tools.commands_tool import RunCommandArgs, SearchArgs, run_command, search
 from daruma.tools.errors import PathRefused, SearchRefused, ToolError
 from daruma.tools.files import Workspace
+from daruma.tools.workspace_tools import RunCommandArgs, SearchArgs, run_command, search
 
 # --- The model is told how its command went, and can not leave the workspace by its directory.
 

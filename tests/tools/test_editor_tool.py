@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from daruma.tools.editor_tool import EditorArgs, str_replace_editor
 from daruma.tools.errors import EditRefused, FileChanged, FileUnavailable, PathRefused, ToolError
 from daruma.tools.files import EditHistory, FilesBeneath, Workspace, list_entries
+from daruma.tools.workspace_tools import EditorArgs, str_replace_editor
 
 Run = Callable[..., Awaitable[str]]
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from daruma.tools.exit_codes import find_hidden_exit
+from daruma.tools.reports import find_hidden_exit
 
 PROGRAMS = 3
 

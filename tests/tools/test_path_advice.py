@@ -9,8 +9,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from tests.parts import a_call
 
 from daruma.state.calls import ToolTask
-from daruma.tools.editor_tool import MOST_PATHS, MOST_SHOWN, advise_paths, candidate_paths
 from daruma.tools.errors import FileMissing, FileUnavailable, ToolError
+from daruma.tools.workspace_tools import MOST_PATHS, MOST_SHOWN, advise_paths, candidate_paths
 
 MISSING = FileMissing("a.py: no such file or directory: list the directory to see what is there")
 

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from tests.scripted_runs import illegal
 
 from daruma.state.messages import Growing
-from daruma.tools.provider_messages import request, sendable
+from daruma.tools.model_requests import request, sendable
 
 
 def called(name: str, call_id: str = "c") -> AIMessage:

@@ -9,8 +9,7 @@ from tests.scripted_runs import shout
 from tests.tools.context_window.histories import HISTORIES
 
 from daruma.state.messages import Growing
-from daruma.tools.provider_messages import sendable
-from daruma.tools.tokens import CALL, MESSAGE, PART, Tokens
+from daruma.tools.model_requests import CALL, MESSAGE, PART, Tokens, sendable
 
 WORDS = Tokens(lambda text: len(text.split()))
 LETTERS = Tokens(len)

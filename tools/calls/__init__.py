@@ -1,8 +1,8 @@
 """Calls: what the model may call, what its calls mean, whether they may run, and running each once.
 
 The way of a call: an answer's calls are parsed and resolved against the visible tools (repaired
-where that is certain), put under the policy and to people, run under the journal, and answered
-with one result. ``policy`` and ``repair`` have doors of their own.
+where that is certain: TL-09, TL-10), put under the policy and to people, run under the journal, and
+answered with one result. ``policy`` has a door of its own.
 """
 
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from daruma._doors import open_late
 
 if TYPE_CHECKING:
     from daruma.tools.calls._answers import (
+        ResponseFormat,
         audit_answer,
         calls_of,
         keep_sent_calls,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from daruma.tools.calls._mcp_servers import McpServers, resolve_program
     from daruma.tools.calls._model_repair import BrokenCalls, repair_round
     from daruma.tools.calls._registry import Registry
+    from daruma.tools.calls._repair import read_object, strip_fence
     from daruma.tools.calls._resolve import read_answer, resolve_calls, with_arguments
     from daruma.tools.calls._results import (
         Outputs,
@@ -58,14 +60,22 @@ if TYPE_CHECKING:
         tool_result,
     )
     from daruma.tools.calls._running import ExactCalls, run_with_timeout, with_faults
-    from daruma.tools.calls._schema import import_schema_checks, object_schema_problem
-    from daruma.tools.calls._tool import Canonical, Surroundings, Tool, ToolArgs, shipped_tool
-    from daruma.tools.calls._visible import ToolNameConflictError, VisibleTools, check_names
+    from daruma.tools.calls._schema import import_schema_checks
+    from daruma.tools.calls._tool import (
+        Canonical,
+        Surroundings,
+        Tool,
+        ToolArgs,
+        ToolNameConflictError,
+        VisibleTools,
+        check_names,
+        shipped_tool,
+    )
 else:
     __getattr__ = open_late(
         __name__,
         {
-            "_answers": "audit_answer calls_of keep_sent_calls storable_answer "
+            "_answers": "ResponseFormat audit_answer calls_of keep_sent_calls storable_answer "
             "unusable_answer with_reasoning_apart",
             "_approvals": (
                 "OpenApproval Opened allowances_in_force apply_decision "
@@ -80,12 +90,15 @@ else:
             "_mcp": "mcp_tools open_mcp_tools",
             "_mcp_servers": "McpServers resolve_program",
             "_registry": "Registry",
+            "_repair": "read_object strip_fence",
             "_resolve": "read_answer resolve_calls with_arguments",
             "_results": "OutputStore Outputs ProcessOutputs results_for_unanswered tool_result",
             "_running": "ExactCalls run_with_timeout with_faults",
-            "_schema": "import_schema_checks object_schema_problem",
-            "_tool": "Canonical Surroundings Tool ToolArgs shipped_tool",
-            "_visible": "ToolNameConflictError VisibleTools check_names",
+            "_schema": "import_schema_checks",
+            "_tool": (
+                "Canonical Surroundings Tool ToolArgs ToolNameConflictError VisibleTools "
+                "check_names shipped_tool"
+            ),
             "_model_repair": "BrokenCalls repair_round",
         },
     )
@@ -107,6 +120,7 @@ __all__ = [
     "Outputs",
     "ProcessOutputs",
     "Registry",
+    "ResponseFormat",
     "Surroundings",
     "Tool",
     "ToolArgs",
@@ -129,12 +143,12 @@ __all__ = [
     "import_schema_checks",
     "keep_sent_calls",
     "mcp_tools",
-    "object_schema_problem",
     "open_approvals",
     "open_mcp_tools",
     "outcome_without_tool",
     "policy_refusal",
     "read_answer",
+    "read_object",
     "repair_round",
     "resolve_calls",
     "resolve_program",
@@ -144,6 +158,7 @@ __all__ = [
     "shipped_tool",
     "snapshots_around",
     "storable_answer",
+    "strip_fence",
     "tool_result",
     "unusable_answer",
     "void_approval",

@@ -1,14 +1,18 @@
-"""A model's answer: the calls that it makes, how many are kept, and whether it can be used."""
+"""A model's answer: its calls, how many are kept, if it can be used, the form it is to have."""
 
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
+from functools import cached_property
 from itertools import count
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from langchain_core.messages import AIMessage
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from typing_extensions import is_typeddict
 
 from daruma.state.calls import ToolTask
 from daruma.state.failure import Failure
@@ -26,6 +30,10 @@ from daruma.state.steps import (
 from daruma.state.text import DEEPEST, LARGEST, SMALLEST, is_blank, storable_text, unstorable_part
 from daruma.state.usage import Failover, sound_usage
 from daruma.tools.calls._answer_text import read_written_calls
+from daruma.tools.calls._repair import read_structured
+from daruma.tools.calls._schema import object_schema_problem
+from daruma.tools.calls._tool import Tool
+from daruma.tools.errors import ToolError
 
 # --- The calls of a streamed answer as the model sent them, where they are not what was read. Pure.
 
@@ -375,3 +383,69 @@ def unusable_answer(message: AIMessage, node: str, asked: int = 1) -> Failure | 
     else:
         return None
     return Failure(code="llm_failure", node=node, message=said, original_error=what)
+
+
+# --- The form that a task's answer is to have, and an answer read in it (FA-10).
+
+WANTED: Final = "has to be a Pydantic class, a dataclass, a TypedDict or a JSON schema (a dict)"
+
+
+@dataclass(frozen=True)
+class ResponseFormat:
+    """A JSON schema of objects; ``adapter`` makes instances of them, None where they stay dicts."""
+
+    schema: dict[str, Any]
+    adapter: TypeAdapter[Any] | None = None
+
+    @classmethod
+    def of(cls, given: object) -> Self:
+        """Return the form that a class or a schema stands for. Raises ValueError, in one line."""
+        adapter, schema = None, given
+        if isinstance(given, type) and (
+            issubclass(given, BaseModel) or is_dataclass(given) or is_typeddict(given)
+        ):
+            try:
+                adapter = TypeAdapter[Any](given)
+                schema = adapter.json_schema()
+            except (PydanticUserError, NameError, TypeError) as error:
+                said = " ".join(str(error).split())
+                raise ValueError(f"is a class without a JSON schema: {said:.300}") from None
+        if not isinstance(schema, dict):
+            raise ValueError(f"{WANTED}, not {given!r:.80}")
+        if problem := object_schema_problem(schema):
+            raise ValueError(f"is no JSON schema of an object: {problem}")
+        return cls(schema, adapter)
+
+    @cached_property
+    def asked(self) -> Tool:
+        """The answer as the arguments of a call: by that it is read, and what a model is shown."""
+        return Tool("answer", "", self.schema, _not_run, effect="none")
+
+    def read(self, text: str, max_bytes: int) -> dict[str, Any] | str:
+        """Return the one value that a text holds, as JSON, or what is wrong with it, in a line."""
+        read = read_structured(text, self.asked, max_bytes=max_bytes)
+        if isinstance(read, str):
+            return read
+        try:
+            self._validated(read)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            return f"{'.'.join(map(str, first['loc'])) or 'the whole'}: {first['msg']}"
+        except Exception as error:  # noqa: BLE001 - anybody's validators
+            return f"a validator of its class raised {type(error).__name__}: {error}"
+        return unstorable_part(read) or read
+
+    def typed(self, value: Any) -> Any:
+        """Return the instance that a stored value is of; the value itself where it fits no more."""
+        try:
+            return self._validated(value) if isinstance(value, dict) else value
+        except Exception:  # noqa: BLE001 - anybody's validators
+            return value
+
+    def _validated(self, value: dict[str, Any]) -> Any:
+        # As JSON: a strict model takes a date from a text there only.
+        return self.adapter.validate_json(json.dumps(value)) if self.adapter else value
+
+
+async def _not_run(*_: object) -> str:
+    raise ToolError("an answer is no call")

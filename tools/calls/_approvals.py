@@ -25,8 +25,7 @@ from daruma.state.text import digest, revealed_line
 from daruma.tools.calls._registry import Registry
 from daruma.tools.calls._resolve import failed_task, with_arguments
 from daruma.tools.calls._results import Outputs
-from daruma.tools.calls._tool import Surroundings, Tool
-from daruma.tools.calls._visible import VisibleTools
+from daruma.tools.calls._tool import Surroundings, Tool, VisibleTools
 from daruma.tools.calls.policy._policy import REDEFINED, UNCONFINED, decide, runs_read_only
 from daruma.tools.commands import command_environment
 from daruma.tools.errors import GroundsChanged, NotPermitted, ToolError

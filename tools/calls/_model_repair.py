@@ -18,6 +18,7 @@ from daruma.state.steps import RepairRound
 from daruma.tools.calls._answers import Call, calls_of
 from daruma.tools.calls._json_reader import same
 from daruma.tools.calls._notations import ARGUMENTS, NAMES, OWN
+from daruma.tools.calls._repair import read_object
 from daruma.tools.calls._resolve import NAME_PROBLEMS, failed_task, resolve_call, with_arguments
 from daruma.tools.calls._schema import (
     cut,
@@ -27,9 +28,7 @@ from daruma.tools.calls._schema import (
     schema_excerpt,
     variants,
 )
-from daruma.tools.calls._tool import Tool
-from daruma.tools.calls._visible import VisibleTools
-from daruma.tools.calls.repair._json_text import read_object
+from daruma.tools.calls._tool import Tool, VisibleTools
 
 # --- What a model is asked, and what of its answer counts.
 

@@ -259,10 +259,6 @@ def _cut(call: WrittenCall) -> WrittenCall:
     return replace(call, doubt=f"{NOT_READ}: the last one is cut off: {AGAIN}", alone=True)
 
 
-def _read_named(text: str, found: re.Match[str], shown: Shown) -> Read:
-    return _read_arguments(text, found.end(), shown.meant(found["name"]), shown)
-
-
 def _read_arguments(text: str, at: int, name: str, shown: Shown) -> Read:
     source = _source(text, at)
     raw = source.text[(at if source.text is text else 0) : source.reading.end]
@@ -395,7 +391,9 @@ GRAMMARS: Final[Sequence[tuple[re.Pattern[str], Callable[..., Read]]]] = (
             rf"(?:\s|\[CALL_ID\]\w{{1,40}}|\[ARGS\]|<{BAR}[\w▁]{{1,40}}{BAR}>(?:commentary)?\s*(?:json)?"
             r"|✿ARGS✿:?|Action Input:?|```(?:json)?)*+(?=[{\"'])"
         ),
-        _read_named,
+        lambda text, found, shown: _read_arguments(
+            text, found.end(), shown.meant(found["name"]), shown
+        ),
     ),
 )
 

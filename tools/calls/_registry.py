@@ -13,8 +13,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from daruma.state.settings import Settings, Tools
 from daruma.state.text import READER
 from daruma.tools.calls._langchain import wrap_tool
-from daruma.tools.calls._tool import Effect, Surroundings, Tool, Toolset, shipped_tool
-from daruma.tools.calls._visible import check_names, check_promotions, name_key
+from daruma.tools.calls._tool import (
+    Effect,
+    Surroundings,
+    Tool,
+    Toolset,
+    check_names,
+    check_promotions,
+    name_key,
+    shipped_tool,
+)
 from daruma.tools.calls.policy._policy import check_policy, check_profile, profile_shows
 from daruma.tools.errors import ToolError
 
@@ -124,19 +132,17 @@ class Registry:
             usable = usable_tool_sets(settings, workspace=workspace, store=store)
             visible = self.visible(settings.tools, usable)
             reader = (READ_OUTPUT,) if visible and reading else ()
-            beside = self._beside(settings.tools, planning) if visible else ()
+            beside = (
+                tool
+                for tool in self._tools.values()
+                if visible and tool.toolset == "planning" and tool.name in planning
+                if profile_shows(settings.tools, tool) and not _gives_way(tool, settings.tools)
+            )
             tools = tuple(tool for tool in (*visible, *beside, *reader) if tool.name not in without)
             hidden = frozenset(self._tools) - {tool.name for tool in tools}
             dated = any(tool.canonical and tool.canonical.dates for tool in tools)
             found[key] = Shown(tools, hidden, dated)
         return found[key]
-
-    def _beside(self, settings: Tools, names: Collection[str]) -> Iterator[Tool]:
-        """Yield the tools of planning, as far as they may be shown."""
-        for tool in self._tools.values():
-            named = tool.toolset == "planning" and tool.name in names
-            if named and profile_shows(settings, tool) and not _gives_way(tool, settings):
-                yield tool
 
     def stand_ins(self, name: str, shown: Collection[str]) -> tuple[str, ...]:
         """Return the best stand-ins for a tool among those that are shown (RE-08a)."""

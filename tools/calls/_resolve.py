@@ -14,10 +14,9 @@ from daruma.state.steps import LeftOut
 from daruma.state.text import unstorable_part
 from daruma.tools.calls._answers import Call, calls_of, limit_calls, with_own_ids, with_text_calls
 from daruma.tools.calls._json_reader import Refused, Repaired
-from daruma.tools.calls._tool import CanonicalCall, Tool, canonical_call
-from daruma.tools.calls._visible import VisibleTools, resolve_name
+from daruma.tools.calls._repair import repair_args, repair_text
+from daruma.tools.calls._tool import CanonicalCall, Tool, VisibleTools, canonical_call, resolve_name
 from daruma.tools.calls.policy._policy import check_pin, decide, runs_read_only
-from daruma.tools.calls.repair._by_rules import repair_args, repair_text
 
 # --- Going on with a call that the user was asked about: what it leaves out is known already. Pure.
 

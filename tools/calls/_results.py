@@ -5,7 +5,7 @@ import re
 from base64 import b64decode
 from binascii import Error as BadBase64
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
@@ -183,7 +183,7 @@ class Shortened(NamedTuple):
 class Outputs:
     """The outputs of one thread."""
 
-    store: OutputStore
+    store: OutputStore = field(default_factory=ProcessOutputs)
     thread_id: str = "local"
 
     async def keep(self, text: str) -> str:

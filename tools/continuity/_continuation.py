@@ -14,8 +14,7 @@ from daruma.state.conversation import Clarification, each_of
 from daruma.state.failure import ModelFailed
 from daruma.state.mode import split_prefix
 from daruma.state.steps import Step
-from daruma.tools.calls import audit_answer
-from daruma.tools.calls.repair import strip_fence
+from daruma.tools.calls import audit_answer, strip_fence
 from daruma.tools.context import EXACT, Context
 from daruma.tools.dates import WORDS, moment_in, plain
 

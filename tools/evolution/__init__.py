@@ -4,17 +4,23 @@
 task what it may use of that. All is kept in the graph's store, by owner (EV-01 to EV-05).
 """
 
-from daruma.tools.evolution._evidence import Evidence, EvidenceKind, confidence_at
 from daruma.tools.evolution._learning import Learning, answer_nothing, learn
 from daruma.tools.evolution._lessons import (
     counterfactual_lessons,
     feeds_back,
     finish_within,
     lessons_for,
-    render_counterfactual,
     report_lessons,
 )
-from daruma.tools.evolution._pitfalls import Pitfalls
+from daruma.tools.evolution._pitfalls import Evidence, EvidenceKind, Pitfalls, confidence_at
+from daruma.tools.evolution._records import (
+    EVOLUTION_NAMESPACE,
+    experience_in,
+    experiences,
+    key_of,
+    put_experience,
+    shelf,
+)
 from daruma.tools.evolution._recoveries import (
     KnownAction,
     KnownRecoveries,
@@ -25,15 +31,6 @@ from daruma.tools.evolution._recoveries import (
     recovery_key,
 )
 from daruma.tools.evolution._reflector import experience_of, is_sampled
-from daruma.tools.evolution._shelf import (
-    EVOLUTION_NAMESPACE,
-    Shelf,
-    experience_in,
-    experiences,
-    key_of,
-    put_experience,
-    shelf,
-)
 from daruma.tools.evolution._variants import Variant, Variants
 
 __all__ = [
@@ -46,7 +43,6 @@ __all__ = [
     "MetFailure",
     "Pitfalls",
     "RecoveryPattern",
-    "Shelf",
     "Variant",
     "Variants",
     "answer_nothing",
@@ -65,7 +61,6 @@ __all__ = [
     "lessons_for",
     "put_experience",
     "recovery_key",
-    "render_counterfactual",
     "report_lessons",
     "shelf",
 ]

@@ -11,12 +11,18 @@ from langgraph.store.base import BaseStore
 from daruma.state.lessons import Experience, Pitfall
 from daruma.state.settings import Evolution, Settings
 from daruma.state.text import digest
-from daruma.tools.evolution._evidence import confidence_at
 from daruma.tools.evolution._lessons import LOG, work_out_counterfactual
-from daruma.tools.evolution._pitfalls import Pitfalls, detect
+from daruma.tools.evolution._pitfalls import Pitfalls, confidence_at, detect
+from daruma.tools.evolution._records import (
+    Shelf,
+    experiences,
+    key_of,
+    pass_gate,
+    put_experience,
+    shelf,
+    storable_line,
+)
 from daruma.tools.evolution._recoveries import KnownRecoveries, learn_recoveries
-from daruma.tools.evolution._shelf import Shelf, experiences, key_of, put_experience, shelf
-from daruma.tools.evolution._text import pass_gate, storable_line
 from daruma.tools.evolution._variants import (
     MOST_IN_USE,
     OPEN,
@@ -82,7 +88,6 @@ def _read(answer: str) -> dict[str, str]:
 
 
 # --- Counting how tasks ended that were given a variant, and deciding on it by them (EV-03).
-
 
 _MOST_OUTCOMES: Final = 5000
 _ROUNDS: Final = 10

@@ -17,10 +17,10 @@ from daruma.state.task import Task
 from daruma.state.text import printable_line
 from daruma.tools.context import Context
 from daruma.tools.evolution._pitfalls import Pitfalls
+from daruma.tools.evolution._records import experiences, found_in, storable_line
 from daruma.tools.evolution._recoveries import counterfactual_actions
-from daruma.tools.evolution._shelf import experiences, found_in
-from daruma.tools.evolution._text import skills_about, storable_line
 from daruma.tools.evolution._variants import instructions_of, variant_ops
+from daruma.tools.skills import skills_about
 from daruma.tools.team import team_of
 from daruma.tools.text import RANKED_ITEMS, without_keys
 from daruma.tools.threads import in_thread

@@ -13,8 +13,7 @@ from daruma.state.record import record
 from daruma.state.recovery import RecoveryAction, Strategy
 from daruma.state.settings import Settings
 from daruma.state.text import digest
-from daruma.tools.evolution._shelf import Shelf, shelf
-from daruma.tools.evolution._text import pass_gate
+from daruma.tools.evolution._records import Shelf, pass_gate, shelf
 
 # --- What earlier tasks say of actions against one failure: counts, and how sure they are. Pure.
 

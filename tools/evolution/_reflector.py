@@ -22,7 +22,7 @@ from daruma.state.recovery import DONE
 from daruma.state.steps import Step
 from daruma.state.task import Status
 from daruma.state.text import LENGTH, digest, storable_text, without_ids
-from daruma.tools.evolution._text import storable_line
+from daruma.tools.evolution._records import storable_line
 from daruma.tools.text import without_keys
 
 # --- The lines of a failing check, or of a tool's error, that say what is wrong. Pure.

@@ -10,7 +10,7 @@ from langgraph.store.base import BaseStore, Item, SearchOp
 from daruma.state.lessons import Instruction, Place
 from daruma.state.record import record
 from daruma.state.text import LENGTH, digest
-from daruma.tools.evolution._shelf import Shelf, read_record, shelf
+from daruma.tools.evolution._records import Shelf, read_record, shelf
 from daruma.tools.text import split_words
 
 # --- That a variant was taken back by a person: a fact of its own, which no decision undoes.

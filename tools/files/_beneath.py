@@ -408,7 +408,6 @@ def _kind(entry: "os.DirEntry[str]") -> Kind:
 # `python -c ... REQUEST`, where REQUEST is JSON; the answer is one JSON object on standard output.
 # Imports only what starts fast.
 
-
 LONGEST_LINE: Final = 200
 
 

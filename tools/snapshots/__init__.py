@@ -5,19 +5,6 @@ putting back is planned path by path, is on record before it begins, and goes on
 rules).
 """
 
-from daruma.tools.snapshots._outcome import (
-    ROOT_NAME,
-    Change,
-    ChangedBy,
-    Conflicts,
-    Entry,
-    EntryKind,
-    Restored,
-    RestoreRefused,
-    Snapshot,
-    SnapshotUnavailable,
-    Tree,
-)
 from daruma.tools.snapshots._records import delete_snapshots
 from daruma.tools.snapshots._restore import put_back_to
 from daruma.tools.snapshots._snapshots import (
@@ -28,7 +15,21 @@ from daruma.tools.snapshots._snapshots import (
     with_snapshots,
     work_once,
 )
-from daruma.tools.snapshots._store import Store, store_of
+from daruma.tools.snapshots._store import (
+    ROOT_NAME,
+    Change,
+    ChangedBy,
+    Conflicts,
+    Entry,
+    EntryKind,
+    Restored,
+    RestoreRefused,
+    Snapshot,
+    SnapshotUnavailable,
+    Store,
+    Tree,
+    store_of,
+)
 
 __all__ = [
     "ROOT_NAME",

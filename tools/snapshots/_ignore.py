@@ -14,7 +14,7 @@ from typing import Final
 from daruma.state.data_dir import data_dir
 from daruma.tools.commands import CannotRun, run_git
 from daruma.tools.files import Parts, common_folder, content_of, read_index, repository_above
-from daruma.tools.snapshots._outcome import directory_opened
+from daruma.tools.snapshots._store import directory_opened
 
 # --- One file of ignore patterns, as git reads it.
 #

@@ -15,18 +15,19 @@ from typing import Any, Final, TypeAlias
 
 from daruma.tools.files import Parts
 from daruma.tools.snapshots._ignore import Rules, decoded, frozen
-from daruma.tools.snapshots._outcome import (
+from daruma.tools.snapshots._states import Reader, Statuses, Walk, as_changes, between
+from daruma.tools.snapshots._store import (
     ChangedBy,
+    Contents,
     Entry,
     Snapshot,
     SnapshotUnavailable,
+    Store,
     Taken,
+    packed,
     storable,
     told_of,
 )
-from daruma.tools.snapshots._states import as_changes, between
-from daruma.tools.snapshots._store import Contents, Store, packed
-from daruma.tools.snapshots._walk import Reader, Statuses, Walk
 
 # --- Keeping many contents at once, made smaller on another processor meanwhile.
 
@@ -222,7 +223,10 @@ class Recorder:
         last, base = recorded.last(), recorded.last(undone=False)
         interrupted = by == "others" and last is not None and last.opens
         by = "work" if interrupted else by
-        rules = self.rules(contents, last, top, fresh=fresh)
+        if last is None or fresh:
+            rules = frozen(top, self.workspace, self.exclude)
+        else:  # those of the thread's last snapshot
+            rules = decoded(contents.blob(last.rules))
         root, unkept = self.seen(contents, top, rules)
         digest = contents.put_blob(rules.encoded())
         now, more = self.now(), tuple(unkept)
@@ -238,14 +242,6 @@ class Recorder:
     def place(self) -> bytes:
         """Return where the workspace really is."""
         return os.fsencode(os.path.realpath(self.workspace))
-
-    def rules(
-        self, contents: Contents, last: Snapshot | None, top: int, *, fresh: bool = False
-    ) -> Rules:
-        """Return the ignore rules of the thread's last snapshot, or those that hold now."""
-        if last is None or fresh:
-            return frozen(top, self.workspace, self.exclude)
-        return decoded(contents.blob(last.rules))
 
     def seen(self, contents: Contents, top: int, rules: Rules) -> tuple[str, list[str]]:
         """Keep what an open workspace holds; return the root's id and what could not be kept."""
@@ -337,8 +333,7 @@ def prune(contents: Contents, *, before: float, keep: Collection[str] = ()) -> i
             gone.append((id_,))
     database.executemany("DELETE FROM snapshots WHERE id = ?", gone)
     if gone:
-        goals = (entry for intent in intents for entry in intent.goal.values())
-        _sweep(contents, {each.content for each in goals if each})
+        _sweep(contents, intents)
     return len(gone)
 
 
@@ -350,13 +345,14 @@ def delete_snapshots(contents: Contents, thread: str) -> int:
         return 0
     gone = database.execute("DELETE FROM snapshots WHERE thread = ?", (thread,)).rowcount
     if gone:
-        goals = (entry for intent in intents for entry in intent.goal.values())
-        _sweep(contents, {each.content for each in goals if each})
+        _sweep(contents, intents)
     return gone
 
 
-def _sweep(contents: Contents, needed: set[str]) -> None:
+def _sweep(contents: Contents, intents: Sequence[Intent]) -> None:
     database = contents.database
+    goals = (entry for intent in intents for entry in intent.goal.values())
+    needed = {each.content for each in goals if each}
     roots = {root for (root,) in database.execute("SELECT root FROM snapshots")}
     rules = {digest for (digest,) in database.execute("SELECT rules FROM snapshots")}
     trees, blobs = _reached(contents, roots)

@@ -17,19 +17,6 @@ from typing import Final
 
 from daruma.tools.files import Parts, closing_fd, file_status
 from daruma.tools.snapshots._ignore import Rules, decoded
-from daruma.tools.snapshots._outcome import (
-    GONE,
-    ROOT_NAME,
-    ChangedBy,
-    Conflicts,
-    Entry,
-    Restored,
-    RestoreRefused,
-    Snapshot,
-    SnapshotUnavailable,
-    directory_opened,
-    told,
-)
 from daruma.tools.snapshots._records import (
     Intent,
     Recorder,
@@ -38,9 +25,29 @@ from daruma.tools.snapshots._records import (
     write_intent,
 )
 from daruma.tools.snapshots._restore_plan import Plan, State, beyond, changed, completed, planned
-from daruma.tools.snapshots._states import Look, between, differences, is_directory
-from daruma.tools.snapshots._store import Contents, sync_file_system
-from daruma.tools.snapshots._walk import TEMPORARY, Reader
+from daruma.tools.snapshots._states import (
+    TEMPORARY,
+    Look,
+    Reader,
+    between,
+    differences,
+    is_directory,
+)
+from daruma.tools.snapshots._store import (
+    GONE,
+    ROOT_NAME,
+    ChangedBy,
+    Conflicts,
+    Contents,
+    Entry,
+    Restored,
+    RestoreRefused,
+    Snapshot,
+    SnapshotUnavailable,
+    directory_opened,
+    sync_file_system,
+    told,
+)
 
 # --- Single entries of an open directory: looked at, made, removed, given a mode.
 #
@@ -311,11 +318,10 @@ class Applying:
         status = status_of(folder, path[-1])
         if status and status.st_nlink == 1:
             self.placing.mode(folder, path[-1], goal.mode)
-            if entry_of(folder, path[-1]) != goal:
-                set_mode(folder, path[-1], now.mode)
-                self.left[path] = UNREADABLE
-        else:
-            self.left[path] = UNREADABLE
+            if entry_of(folder, path[-1]) == goal:
+                return
+            set_mode(folder, path[-1], now.mode)
+        self.left[path] = UNREADABLE
 
 
 def depth(path: Parts) -> int:

@@ -6,8 +6,8 @@ from typing import Final, TypeAlias
 
 from daruma.tools.files import Parts
 from daruma.tools.snapshots._ignore import Rules
-from daruma.tools.snapshots._outcome import ChangedBy, Entry, Tree
 from daruma.tools.snapshots._states import Difference, Look, above, alone, differences, is_directory
+from daruma.tools.snapshots._store import ChangedBy, Entry, Tree
 
 # --- What putting back a snapshot means, path by path: decided before anything is touched.
 

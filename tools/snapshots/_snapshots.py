@@ -9,20 +9,6 @@ from typing import TypeVar
 
 from daruma.tools.files import Parts
 from daruma.tools.snapshots._ignore import decoded
-from daruma.tools.snapshots._outcome import (
-    Change,
-    ChangedBy,
-    Conflicts,
-    Entry,
-    Restored,
-    Snapshot,
-    SnapshotUnavailable,
-    Taken,
-    plain,
-    told,
-    told_of,
-    workspace_opened,
-)
 from daruma.tools.snapshots._records import Recorder, prune
 from daruma.tools.snapshots._restore import Restore
 from daruma.tools.snapshots._states import (
@@ -35,6 +21,20 @@ from daruma.tools.snapshots._states import (
     meant,
     seen_again,
     unheld,
+)
+from daruma.tools.snapshots._store import (
+    Change,
+    ChangedBy,
+    Conflicts,
+    Entry,
+    Restored,
+    Snapshot,
+    SnapshotUnavailable,
+    Taken,
+    plain,
+    told,
+    told_of,
+    workspace_opened,
 )
 from daruma.tools.threads import in_thread
 

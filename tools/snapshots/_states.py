@@ -1,18 +1,23 @@
-"""Kept states: looked up, compared, mixed, read again in part, written into a folder."""
+"""A state of a workspace: looked at and read into the store, compared, mixed, and written out."""
 
+import errno
 import os
 import stat
+import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from daruma.state.data_dir import data_dir
-from daruma.tools.files import Parts, is_lasting, parts_beneath
+from daruma.tools.files import SETTLED, Parts, closing_fd, file_status, is_lasting, parts_beneath
 from daruma.tools.snapshots._ignore import Rules, decoded
-from daruma.tools.snapshots._outcome import (
+from daruma.tools.snapshots._store import (
     GONE,
     ROOT_NAME,
     Change,
+    Contents,
     Entry,
     Snapshot,
     SnapshotUnavailable,
@@ -21,8 +26,259 @@ from daruma.tools.snapshots._outcome import (
     told,
     workspace_opened,
 )
-from daruma.tools.snapshots._store import Contents
-from daruma.tools.snapshots._walk import Reader
+
+# --- What the system said of files that were read before, so that they need not be read again.
+
+
+class Statuses:
+    """Hashes of a workspace's files, good for as long as nothing about a file has changed."""
+
+    def __init__(
+        self, contents: Contents, workspace: bytes, now: Callable[[], int] = time.time_ns
+    ) -> None:
+        self._database = contents.database
+        self._workspace = workspace
+        self._now = now
+        rows = self._database.execute(
+            "SELECT path, status, hash FROM statuses WHERE workspace = ?", (workspace,)
+        )
+        self._known: dict[bytes, tuple[str, str]] = {path: (told, has) for path, told, has in rows}
+        self._seen: set[bytes] = set()
+        self._new: list[tuple[bytes, bytes, str, str]] = []
+
+    def known(self, path: Parts, status: os.stat_result) -> str | None:
+        """Return the hash of a file that is as it was when it was read."""
+        key = os.fsencode("/".join(path))
+        told = self._known.get(key)
+        if told is None or told[0] != _told(status):
+            return None
+        self._seen.add(key)
+        return told[1]
+
+    def keep(self, path: Parts, status: os.stat_result, digest: str) -> None:
+        """Note the hash of a file that was read, unless it was changed a moment ago."""
+        if self._now() - max(status.st_mtime_ns, status.st_ctime_ns) >= SETTLED:
+            key = os.fsencode("/".join(path))
+            self._seen.add(key)
+            self._new.append((self._workspace, key, _told(status), digest))
+
+    def save(self) -> None:
+        """Write what is new, and forget files that were not seen."""
+        gone = ((self._workspace, key) for key in self._known.keys() - self._seen)
+        self._database.executemany("DELETE FROM statuses WHERE workspace = ? AND path = ?", gone)
+        self._database.executemany("INSERT OR REPLACE INTO statuses VALUES (?, ?, ?, ?)", self._new)
+
+
+def _told(status: os.stat_result) -> str:
+    times = f"{status.st_mtime_ns},{status.st_ctime_ns}"
+    return f"{status.st_dev},{status.st_ino},{status.st_size},{times}"
+
+
+# --- Reading one name of a directory into the store.
+
+LARGEST: Final = 128 * 1024 * 1024
+"""Bytes; the content of larger files is not kept."""
+
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_TRIES: Final = 3
+"""A file that is written while it is read is read again, and then taken as it is."""
+
+
+@dataclass(eq=False)
+class Reader:
+    """Reads what is no directory, each content into ``put``, which returns its digest.
+
+    What ``statuses`` knows is not read again.
+    """
+
+    put: Callable[[bytes], str]
+    _: KW_ONLY
+    statuses: Statuses | None = None
+    largest: int = LARGEST
+
+    def entry(
+        self, folder: int, name: str, status: os.stat_result, above: Parts = ()
+    ) -> Entry | None:
+        """Return what a name in an open directory stands for; None if it has vanished.
+
+        ``above`` is the directory's path, by which ``statuses`` know the file.
+        """
+        try:
+            if stat.S_ISLNK(status.st_mode):
+                return Entry("link", 0, os.readlink(name, dir_fd=folder))
+            if not stat.S_ISREG(status.st_mode):
+                return special(status)
+            return self._file(folder, (*above, name), status)
+        except GONE:
+            return None
+        except OSError:
+            return unread(status)
+
+    def _file(self, folder: int, path: Parts, status: os.stat_result) -> Entry | None:
+        if self.statuses and (known := self.statuses.known(path, status)):
+            return Entry("file", stat.S_IMODE(status.st_mode), known)
+        if status.st_size > self.largest:
+            return unread(status)
+        with closing_fd(os.open(path[-1], _READ, dir_fd=folder)) as fd:
+            return self._opened(fd, path)
+
+    def _opened(self, fd: int, path: Parts) -> Entry:
+        before = os.fstat(fd)
+        if not stat.S_ISREG(before.st_mode):
+            return special(before)
+        data, steady = self._content(fd, before)
+        if data is None:
+            return unread(before)
+        digest = self.put(data)
+        if steady and self.statuses:
+            self.statuses.keep(path, before, digest)
+        return Entry("file", stat.S_IMODE(before.st_mode), digest)
+
+    def _content(self, fd: int, before: os.stat_result) -> tuple[bytes | None, bool]:
+        """Return what an open file holds, and whether it was left alone all the while."""
+        for _ in range(_TRIES):
+            data = _whole(fd, before.st_size, self.largest)
+            if file_status(before) == file_status(os.fstat(fd)):
+                return data, True
+            os.lseek(fd, 0, os.SEEK_SET)
+            before = os.fstat(fd)
+        return data, False
+
+
+def unread(status: os.stat_result) -> Entry:
+    """Return the entry of what is there and not kept."""
+    return Entry("unread", stat.S_IMODE(status.st_mode), file_status(status).decode())
+
+
+def special(status: os.stat_result) -> Entry:
+    """Return the entry of a socket, pipe or device."""
+    told = f"{stat.S_IFMT(status.st_mode):o},{status.st_rdev}"
+    return Entry("special", stat.S_IMODE(status.st_mode), told)
+
+
+def _whole(fd: int, size: int, largest: int) -> bytes | None:
+    """Return all that an open file holds, None if that is more than ``largest``."""
+    pieces, got = [], 0
+    while got <= largest and (piece := os.read(fd, max(size - got, 0) + 1)):
+        pieces.append(piece)
+        got += len(piece)
+        if got == size:  # one byte more was asked for: this is the end
+            break
+    return b"".join(pieces) if got <= largest else None
+
+
+# --- Looking at a whole workspace: every name that is not outside, and all that it stands for.
+
+SKIPPED: Final = (*GONE, PermissionError)
+SWAPPED: Final = {errno.ELOOP, errno.EXDEV}
+"""What opening a directory says that has become a link since it was listed."""
+
+TRIES: Final = 128
+"""How often a directory is opened that is swapped for something else all the while."""
+
+TEMPORARY: Final = ".daruma-restore-"
+"""What names of files begin with that are only there while a workspace is put back."""
+
+
+@dataclass
+class Walk:
+    """One look at what lies beneath the open directory ``top``; nothing is followed out of it.
+
+    Names that vanish meanwhile are as if they had never been. ``unkept`` are the paths whose
+    content could not be kept.
+    """
+
+    top: int
+    rules: Rules
+    reader: Reader
+    unkept: list[str] = field(default_factory=list)
+    _trees: dict[Parts, Tree] = field(default_factory=dict)
+    _modes: dict[Parts, int] = field(default_factory=dict)
+    _tries: Counter[Parts] = field(default_factory=Counter)
+
+    def root(self, put_tree: Callable[[Tree], str]) -> str:
+        """Look, keep every directory, and return the id of the workspace's own. Raises OSError."""
+        mode = stat.S_IMODE(os.fstat(self.top).st_mode)
+        waiting: list[Parts] = [()]
+        while waiting:
+            waiting += self._directory(waiting.pop())
+        self._trees[()][ROOT_NAME] = Entry("directory", mode, "")
+        for path in reversed([*self._trees][1:]):  # what lies in a directory comes before it
+            id_ = put_tree(self._trees.pop(path))
+            self._trees[path[:-1]][path[-1]] = Entry("directory", self._modes[path], id_)
+        return put_tree(self._trees[()])
+
+    def _directory(self, path: Parts) -> list[Parts]:
+        try:
+            with directory_opened(self.top, path) as fd:
+                self._modes[path] = stat.S_IMODE(os.fstat(fd).st_mode)
+                tree = self._trees[path] = Tree()
+                return [*self._entries(fd, path, tree)]
+        except OSError as error:
+            if not path or not (isinstance(error, SKIPPED) or error.errno in SWAPPED):
+                raise
+            return self._seen_again(path, readable=not isinstance(error, PermissionError))
+
+    def _seen_again(self, path: Parts, *, readable: bool) -> list[Parts]:
+        """Note what a directory is that could not be looked into; return it to try once more."""
+        self._trees.pop(path, None)
+        try:
+            with directory_opened(self.top, path[:-1]) as fd:
+                status = os.stat(path[-1], dir_fd=fd, follow_symlinks=False)
+                directory = stat.S_ISDIR(status.st_mode)
+                if directory and readable and self._tries[path] < TRIES:
+                    self._tries[path] += 1
+                    return [path]
+                found = self.reader.entry(fd, path[-1], status) if not directory else unread(status)
+        except OSError:
+            return []  # what is above it is gone or swapped as well
+        if found:
+            self._put(self._trees[path[:-1]], path, found)
+        return []
+
+    def _entries(self, fd: int, path: Parts, tree: Tree) -> Iterator[Parts]:
+        with os.scandir(fd) as found:
+            for each in found:
+                entry = self._entry(fd, path, each)
+                if isinstance(entry, Entry):
+                    self._put(tree, (*path, each.name), entry)
+                elif entry:
+                    yield (*path, each.name)
+
+    def _entry(self, fd: int, path: Parts, each: "os.DirEntry[str]") -> Entry | bool | None:
+        """Return what a name is, True for a directory to look into, None for nothing."""
+        inside = (*path, each.name)
+        directory = each.is_dir(follow_symlinks=False)
+        if each.name.startswith(TEMPORARY) or self.rules.outside(inside, directory=directory):
+            return None
+        if self.rules.repository(inside):
+            return Entry("repository", 0, _emptied(fd, each.name) if directory else "")
+        if directory:
+            return True
+        try:
+            status = each.stat(follow_symlinks=False)
+        except GONE:
+            return None
+        if stat.S_ISDIR(status.st_mode):
+            return True
+        return self.reader.entry(fd, each.name, status, path)
+
+    def _put(self, tree: Tree, path: Parts, entry: Entry) -> None:
+        tree[path[-1]] = entry
+        if entry.kind == "unread":
+            self.unkept.append(told(path))
+
+
+def _emptied(fd: int, name: str) -> str:
+    """Tell a repository from the folder that is left of one: the sandbox holds on to that."""
+    try:
+        os.stat(f"{name}/HEAD", dir_fd=fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return "no HEAD"
+    except OSError:  # it may not be looked into
+        return ""
+    return ""
+
 
 # --- Looking up single paths in a kept state.
 

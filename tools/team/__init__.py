@@ -20,17 +20,15 @@ from daruma.tools.team._worktree import (
 )
 
 if TYPE_CHECKING:
-    from daruma.tools.team._delegation import (
+    from daruma.tools.team._experts import (
         DELEGATE_TOOLS,
-        describe_report,
-        helper_settings,
-        patch_of,
-    )
-    from daruma.tools.team._templates import (
         Expert,
         Template,
         TemplateRefused,
+        describe_report,
         expert_of,
+        helper_settings,
+        patch_of,
         settings_of,
         team_of,
         template_named,
@@ -39,9 +37,9 @@ else:
     __getattr__ = open_late(
         __name__,
         {
-            "_delegation": "DELEGATE_TOOLS describe_report helper_settings patch_of",
-            "_templates": (
-                "Expert Template TemplateRefused expert_of settings_of team_of template_named"
+            "_experts": (
+                "DELEGATE_TOOLS Expert Template TemplateRefused describe_report expert_of "
+                "helper_settings patch_of settings_of team_of template_named"
             ),
         },
     )

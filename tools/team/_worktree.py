@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from daruma.state.data_dir import data_dir
 from daruma.state.errors import DarumaError
@@ -162,16 +162,12 @@ def _digest(text: str) -> str:
 
 _TRIES: Final = 16
 
+Writer = Callable[[str, Path], object]
+"""Writes the files of a snapshot into a new folder; it blocks."""
+
 
 class WorktreeUnavailable(DarumaError):
     """Raised when a worktree can not be made or removed; says why."""
-
-
-class Materialising(Protocol):
-    """What writes the files of a snapshot into a new folder; it blocks."""
-
-    def materialise(self, snapshot: str, folder: Path) -> None:
-        """Write them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +178,8 @@ class Worktree:
     note: str = ""
 
 
-async def make(workspace: Path, snapshot: str, folder: Path, snapshots: Materialising) -> Worktree:
-    """Make a worktree with the files of a snapshot of ``workspace``.
+async def make(workspace: Path, snapshot: str, folder: Path, materialise: Writer) -> Worktree:
+    """Make a worktree with the files of a snapshot of ``workspace``, which ``materialise`` writes.
 
     One that was made from the same snapshot before is returned as it is, with what was done in it;
     one that is half there, or made from another, is made anew. Raises :class:`WorktreeUnavailable`,
@@ -193,7 +189,7 @@ async def make(workspace: Path, snapshot: str, folder: Path, snapshots: Material
         return made
     await remove_worktree(folder)
     try:
-        await in_thread(_fill, folder, snapshot, snapshots)
+        await in_thread(_fill, folder, snapshot, materialise)
         tree = Worktree(folder, await copy_repository(workspace, folder))
         await in_thread(_mark, tree, snapshot)
     except OSError as error:
@@ -226,7 +222,7 @@ def _made(folder: Path, snapshot: str) -> Worktree | None:
     return made if mark["snapshot"] == snapshot and folder.is_dir() else None
 
 
-def _fill(folder: Path, snapshot: str, snapshots: Materialising) -> None:
+def _fill(folder: Path, snapshot: str, materialise: Writer) -> None:
     for attempt in range(_TRIES):
         try:
             folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -236,7 +232,7 @@ def _fill(folder: Path, snapshot: str, snapshots: Materialising) -> None:
             # The end of another worktree took the empty folder around it, or takes it just now.
             if attempt == _TRIES - 1:
                 raise
-    snapshots.materialise(snapshot, folder)
+    materialise(snapshot, folder)
 
 
 def _mark(tree: Worktree, snapshot: str) -> None:
@@ -278,9 +274,8 @@ def _mark_of(folder: Path) -> Path:
 
 _MARKED: Final = "conflicts to settle"
 
-
 MARKER: Final = b"<<<<<<< the workspace\n"
-"""Begins a conflict in a text: ``text_merge.py``."""
+"""Begins a conflict in a text: see :func:`daruma.tools.team._merging.merge_text`."""
 
 
 class Unsettled(DarumaError):
@@ -403,7 +398,7 @@ async def make_worktree(given: Assignment, context: "Context") -> MemberWorktree
             "there is none (rollback.snapshots)"
         )
     folder = _folder(workspace, given.plan_id, phase.id, context)
-    made = await make(Path(workspace), given.snapshot, folder, snapshots)
+    made = await make(Path(workspace), given.snapshot, folder, snapshots.materialise)
     own = Snapshots(folder, context.files_of, snapshots.store, exclude=snapshots.exclude)
     began = (await snapshot_before(own, f"the work on {phase.id} from {given.snapshot}")).snapshot
     if given.unmerged and phase.settles:

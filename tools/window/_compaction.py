@@ -19,8 +19,8 @@ from daruma.state.steps import By, Compaction, ContextCost, Crowded, Step
 from daruma.state.steps import ContextMeasure as Measure
 from daruma.state.usage import Failover, Usage
 from daruma.tools.calls import audit_answer, unusable_answer
-from daruma.tools.context import Answer, Context, Sampling
-from daruma.tools.tokens import MESSAGE, REPLY, Tokens
+from daruma.tools.context import EXACT, Answer, Context
+from daruma.tools.model_requests import MESSAGE, REPLY, Tokens
 from daruma.tools.window._view import after, latest, limit_named, stays, text_ends, view
 
 # --- A history as text for whoever summarises it: bounded, in pieces that fit a request. Pure.
@@ -260,7 +260,7 @@ class Summariser:
                 messages,
                 call=self.number + len(self.calls),
                 role=role,
-                sampling=Sampling(temperature=0),
+                sampling=EXACT,
                 emit=self.context.emit,
             )
             said, failover = answer.message, answer.failover

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from math import ceil
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar
@@ -28,8 +29,7 @@ from daruma.state.steps import Asking, Compaction, ContextUsage, Crowded, StepKi
 from daruma.state.text import REFERENCE, left_out, storable_text
 from daruma.tools.calls import Tool
 from daruma.tools.context import Context
-from daruma.tools.provider_messages import Sendable, request
-from daruma.tools.tokens import REPLY, Tokens
+from daruma.tools.model_requests import REPLY, Sendable, Tokens, request
 
 # --- Showing less of one message: a placeholder for a tool's output, or the two ends of long texts.
 #
@@ -221,7 +221,9 @@ def _begun(history: Sequence[AnyMessage], told: Compaction) -> Shown:
     head = [each for each in history[:begins] if stays(each, told.kept)]
     there = begins < len(history) and history[begins].id == SUMMARY_ID
     if begins and told.summary and not there:
-        head.append(summary_message(told))
+        text = told.summary.replace("</summary_of", "< /summary_of")
+        stands_for = _SUMMARY.format(count=told.summarised, text=text)
+        head.append(HumanMessage(stands_for, id=SUMMARY_ID))
     whole = [*head, *history[begins:]]
     places = Places(*(after(whole, id_) for id_ in _ends(told)))
     older = growing(_shortened(whole[: max(places)], told, places))
@@ -273,12 +275,6 @@ def after(messages: Sequence[BaseMessage], id_: str, begins: int = 0) -> int:
     return next(found, 0) if id_ else 0
 
 
-def summary_message(compaction: Compaction) -> HumanMessage:
-    """Return the message that stands for those that were summarised."""
-    text = compaction.summary.replace("</summary_of", "< /summary_of")
-    return HumanMessage(_SUMMARY.format(count=compaction.summarised, text=text), id=SUMMARY_ID)
-
-
 def stays(message: BaseMessage, kept: Collection[str]) -> bool:
     """Whether a message is sent beside a summary that reaches beyond it."""
     return isinstance(message, SystemMessage) or message.id in kept
@@ -316,7 +312,8 @@ def latest(messages: Sequence[AnyMessage], room: int, weigh: Callable[[AnyMessag
     That is as many of the last parts as ``room`` has tokens for, and always the last answer with
     all that follows it. What is before ends with a message that has an id.
     """
-    begins, weight, end = _last_answer(messages), 0, len(messages)
+    answers = (n for n in starts(messages) if isinstance(messages[n], AIMessage))
+    begins, weight, end = next(answers, next(starts(messages), 0)), 0, len(messages)
     for start in starts(messages):
         weight += sum(map(weigh, messages[start:end]))
         end = start
@@ -324,12 +321,6 @@ def latest(messages: Sequence[AnyMessage], room: int, weigh: Callable[[AnyMessag
             break
         begins = min(begins, start)
     return _named(messages, begins)
-
-
-def _last_answer(messages: Sequence[AnyMessage]) -> int:
-    """Return where the last answer stands, with the results of its calls; else the last part."""
-    answers = (n for n in starts(messages) if isinstance(messages[n], AIMessage))
-    return next(answers, next(starts(messages), 0))
 
 
 def _named(messages: Sequence[AnyMessage], begins: int) -> int:
@@ -342,7 +333,6 @@ def _named(messages: Sequence[AnyMessage], begins: int) -> int:
 #
 # Main, plan and reflect make one, and do not ask where it is over its budget: the machine then
 # brings it under that, and comes back.
-
 
 MOST_FACTOR: Final = 2.0
 """By how much more a provider may be seen to count than we do; beyond it is something else."""
@@ -453,19 +443,11 @@ def check_size(
     weight = weight_of(draft, state, context)
     if weight.tokens <= budget:
         return weight.counted, None
-    if _compactions_in_a_row(state) >= MOST_IN_A_ROW:
+    # What the task has just done, with nothing but the calls of compactions between.
+    lately = takewhile(lambda step: step.kind in ("compress", "summarise"), latest_of_task(state))
+    if sum(step.kind == "compress" for step in lately) >= MOST_IN_A_ROW:
         return weight.counted, too_large(draft, weight, budget, limit_named(state, context))
     return weight.counted, _crowded(draft, weight, budget)
-
-
-def _compactions_in_a_row(state: State) -> int:
-    """Count the compactions that the task has just made, with nothing but their calls between."""
-    count = 0
-    for step in latest_of_task(state):
-        if step.kind not in ("compress", "summarise"):
-            break
-        count += step.kind == "compress"
-    return count
 
 
 def after_provider_refusal(

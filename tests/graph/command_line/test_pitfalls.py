@@ -17,7 +17,7 @@ from daruma.graph.command_line._pitfalls import table_of
 from daruma.graph.storage import aopen_postgres
 from daruma.state.lessons import Experience, KnownPitfall, Lessons, Pitfall, Setback
 from daruma.tools.evolution import Pitfalls, Variant, Variants
-from daruma.tools.evolution._evidence import HALF_LIFE
+from daruma.tools.evolution._pitfalls import HALF_LIFE
 
 GOAL = "Fix the rounding of the invoices"
 

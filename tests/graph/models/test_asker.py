@@ -29,7 +29,7 @@ from daruma.state.events import Event
 from daruma.state.failure import ModelFailed
 from daruma.state.settings import Requests, Tools
 from daruma.tools.context import EXACT, Answer, Sampling
-from daruma.tools.provider_messages import sendable
+from daruma.tools.model_requests import sendable
 
 # --- Asking a model: one system message, what it cost, and every failure as one kind.
 

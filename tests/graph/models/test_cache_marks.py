@@ -12,7 +12,7 @@ from tests.parts import settings
 
 from daruma import build_graph
 from daruma.graph.models._calls import mark_of, with_marks
-from daruma.tools.provider_messages import sendable
+from daruma.tools.model_requests import sendable
 
 LOOK = [{"name": "look", "arguments": "{}"}]
 CLAUDE, GPT = "anthropic:claude-sonnet-4-6", "openai:gpt-a"

@@ -44,7 +44,7 @@ from daruma.graph.models._calls import (
 )
 from daruma.state.settings import Tools
 from daruma.tools.calls import Tool
-from daruma.tools.provider_messages import sendable
+from daruma.tools.model_requests import sendable
 
 # --- A model called by itself answers as it does when LangChain calls it.
 

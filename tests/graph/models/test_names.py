@@ -4,7 +4,7 @@ import pytest
 
 from daruma.graph.models import tokens_of
 from daruma.graph.models._names import encoding_of, tokenizer
-from daruma.tools.tokens import ESTIMATE
+from daruma.tools.model_requests import ESTIMATE
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from daruma.tools.calls import (
 from daruma.tools.calls._answer_text import read_written_calls
 from daruma.tools.calls._answers import limit_calls, with_own_ids, with_text_calls
 from daruma.tools.calls._json_reader import Refused, Repaired
-from daruma.tools.calls.repair._by_rules import repair_text
+from daruma.tools.calls._repair import repair_text
 
 VISIBLE = frozenset(TOOLS)
 CALL = '{"name": "search", "arguments": {"pattern": "a"}}'

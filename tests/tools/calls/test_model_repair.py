@@ -14,7 +14,7 @@ from daruma.state.calls import ToolTask
 from daruma.state.settings import Tools
 from daruma.tools.calls import BrokenCalls, VisibleTools, repair_round, resolve_calls
 from daruma.tools.calls._model_repair import LONG, MOST_RAW_BYTES, keeps_payload
-from daruma.tools.tokens import ESTIMATE
+from daruma.tools.model_requests import ESTIMATE
 
 
 def a_round(*calls: tuple[str, str], window: int | None = None, **given: Any) -> BrokenCalls:

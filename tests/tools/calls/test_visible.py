@@ -14,9 +14,9 @@ from tests.parts import TOOLSET_TOOLS, a_context, a_registry, a_task, settings
 
 from daruma.state.settings import Tools
 from daruma.tools.calls import Canonical, Tool, ToolNameConflictError, VisibleTools, check_names
-from daruma.tools.calls._tool import Effect
-from daruma.tools.calls._visible import (
+from daruma.tools.calls._tool import (
     BUILTIN_ALIASES,
+    Effect,
     PromotionRefused,
     ResolvedName,
     name_key,

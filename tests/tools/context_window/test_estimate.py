@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from daruma.graph.models._names import tokenizer
-from daruma.tools.tokens import Weights, estimate
+from daruma.tools.model_requests import Weights, estimate
 
 ROOT = Path(__file__).parents[3]
 README = ROOT / "README.md"

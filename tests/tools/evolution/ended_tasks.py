@@ -5,7 +5,7 @@ from typing import Any
 
 from daruma.state.lessons import Experience, KnownPitfall, Lessons, Pitfall, Setback
 from daruma.tools.evolution import Pitfalls
-from daruma.tools.evolution._evidence import evidence_of_setback
+from daruma.tools.evolution._pitfalls import evidence_of_setback
 
 ROUNDING = "Fix the rounding of invoices in bill/split.py"
 PARSER = "Document the options of the config parser"
@@ -44,3 +44,13 @@ async def on_record(
     summaries = await pitfalls.record(fact, min_confidence)
     (found,) = (each.pitfall for each in summaries if fact in each.facts)
     return replace(found, shared=pitfalls.shared)
+
+
+async def similar(
+    pitfalls: Pitfalls, goal: str, now: float, least: float = 0.5, limit: int = 3
+) -> list[Pitfall]:
+    """The pitfalls that fit a goal best, looked up as a task's lessons are."""
+    ops = pitfalls.similar_ops(goal)
+    results = await pitfalls.store.abatch(ops)
+    near = await pitfalls.nearest(ops, results, 0.6)
+    return pitfalls.similar_of(results, goal, now, min_confidence=least, limit=limit, near=near)

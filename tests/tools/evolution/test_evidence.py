@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.tools.evolution.ended_tasks import PARSER, ROUNDING, a_setback, an_experience
 
 from daruma.tools.evolution import Evidence
-from daruma.tools.evolution._evidence import (
+from daruma.tools.evolution._pitfalls import (
     HALF_LIFE,
     choose_excess,
     confidence,

@@ -5,7 +5,14 @@ import json
 import pytest
 from langgraph.store.memory import InMemoryStore
 from tests.parts import settings
-from tests.tools.evolution.ended_tasks import PARSER, ROUNDING, a_setback, an_experience, on_record
+from tests.tools.evolution.ended_tasks import (
+    PARSER,
+    ROUNDING,
+    a_setback,
+    an_experience,
+    on_record,
+    similar,
+)
 
 from daruma.tools.evolution import Learning, Pitfalls, Variants, learn, put_experience, shelf
 from daruma.tools.evolution._learning import DAY, MOST, add_advice, let_go
@@ -182,9 +189,9 @@ async def test_a_setting_that_was_taken_back_takes_all_marks_off() -> None:
     store = InMemoryStore()
     other = Pitfalls(store, "p", shared=True)
     await learn(FAILED, Learning(store, settings(evolution={"shared": True})))
-    assert await other.similar(ROUNDING, 1, min_confidence=0.5)
+    assert await similar(other, ROUNDING, 1, 0.5)
 
     await learn(an_experience(2), Learning(store, settings()))
 
-    assert await other.similar(ROUNDING, 1, min_confidence=0.5) == []
+    assert await similar(other, ROUNDING, 1, 0.5) == []
     assert [each.shared for each in await Pitfalls(store, "o").all()] == [False]

@@ -26,10 +26,9 @@ from daruma.tools.evolution import (
     finish_within,
     learn,
     lessons_for,
-    render_counterfactual,
     report_lessons,
 )
-from daruma.tools.evolution._lessons import SECONDS, GaveUp
+from daruma.tools.evolution._lessons import SECONDS, GaveUp, render_counterfactual
 
 # --- What only helps is waited for as long as it is worth.
 

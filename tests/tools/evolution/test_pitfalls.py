@@ -18,6 +18,7 @@ from tests.tools.evolution.ended_tasks import (
     a_setback,
     an_experience,
     on_record,
+    similar,
     told_of,
 )
 from tests.toy_embeddings import ToyEmbeddings
@@ -25,9 +26,15 @@ from typing_extensions import override
 
 from daruma.graph.storage import aopen_postgres, open_postgres
 from daruma.state.lessons import Experience, Pitfall
-from daruma.tools.evolution import Evidence, Pitfalls, Shelf, shelf
-from daruma.tools.evolution._evidence import evidence_of_setback, group_of, summarise
-from daruma.tools.evolution._pitfalls import MOST_FACTS, detect
+from daruma.tools.evolution import Evidence, Pitfalls, shelf
+from daruma.tools.evolution._pitfalls import (
+    MOST_FACTS,
+    detect,
+    evidence_of_setback,
+    group_of,
+    summarise,
+)
+from daruma.tools.evolution._records import Shelf
 
 LEAST = 0.5
 OTHER = "Fix how invoices are rounded in bill/split.py"
@@ -184,10 +191,10 @@ async def test_what_is_meant_is_found_without_a_word_in_common(postgres_url: str
             Pitfalls(postgres.store, "o"),
         )
 
-        assert len(await ours.similar(alike, 1, min_confidence=LEAST)) == 1
-        assert len(await all_.similar(alike, 1, min_confidence=LEAST)) == 2
-        assert await ours.similar(other, 1, min_confidence=LEAST) == []
-        assert await plain.similar(alike, 1, min_confidence=LEAST) == []
+        assert len(await similar(ours, alike, 1, LEAST)) == 1
+        assert len(await similar(all_, alike, 1, LEAST)) == 2
+        assert await similar(ours, other, 1, LEAST) == []
+        assert await similar(plain, alike, 1, LEAST) == []
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -197,7 +204,7 @@ async def test_looking_up_is_one_call_of_the_store(shared: bool) -> None:
     await observed(store)
     store.calls = 0
 
-    await Pitfalls(store, "o", shared=shared).similar(ROUNDING, 1, min_confidence=LEAST)
+    await similar(Pitfalls(store, "o", shared=shared), ROUNDING, 1, LEAST)
 
     assert store.calls == 1
 

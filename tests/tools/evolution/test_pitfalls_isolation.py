@@ -14,7 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
-from tests.tools.evolution.ended_tasks import PARSER, ROUNDING, a_setback, an_experience, on_record
+from tests.tools.evolution.ended_tasks import (
+    PARSER,
+    ROUNDING,
+    a_setback,
+    an_experience,
+    on_record,
+    similar,
+)
 
 from daruma.graph.storage import open_postgres
 from daruma.state.lessons import Pitfall
@@ -90,8 +97,8 @@ class World:
             assert (found.id if found else None) == (id_ if id_ in readable else None)
         else:
             for goal in GOALS:
-                similar = await pitfalls.similar(goal, 3, min_confidence=LEAST, limit=99)
-                assert {p.id for p in similar} == {
+                found_now = await similar(pitfalls, goal, 3, LEAST, limit=99)
+                assert {p.id for p in found_now} == {
                     p.id for p in readable.values() if goal in p.goals
                 }
 
@@ -150,7 +157,7 @@ async def test_sharing_has_two_sides() -> None:
     assert not await seen()
     await world.do("ab", "share", 0)
     assert await seen()
-    assert {p.owner for p in await world.of("a").similar(ROUNDING, 1, min_confidence=LEAST)} <= {
+    assert {p.owner for p in await similar(world.of("a"), ROUNDING, 1, LEAST)} <= {
         "a",
         "ab",
     }
@@ -169,6 +176,6 @@ async def test_a_mark_in_anothers_namespace_is_believed_of_pitfalls_alone() -> N
     await store.adelete(item.namespace, item.key)
     await store.aput(("daruma", "evolution", "c", "pitfalls"), item.key, item.value)
 
-    found = await Pitfalls(store, "a", shared=True).similar(PARSER, 1, min_confidence=LEAST)
+    found = await similar(Pitfalls(store, "a", shared=True), PARSER, 1, LEAST)
 
     assert found == []

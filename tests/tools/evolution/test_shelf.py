@@ -3,8 +3,7 @@
 from langgraph.store.memory import InMemoryStore
 
 from daruma.state.lessons import Instruction
-from daruma.tools.evolution import Shelf
-from daruma.tools.evolution._shelf import PAGE
+from daruma.tools.evolution._records import PAGE, Shelf
 
 PLACE = ("a", "b")
 

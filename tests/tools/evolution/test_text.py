@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.tools.evolution._text import (
+from daruma.tools.evolution._records import (
     LONGEST_INSTRUCTION,
     LONGEST_KEPT,
     pass_gate,
     refusal,
-    skills_about,
     storable_line,
 )
+from daruma.tools.skills import skills_about
 
 # --- Text that is kept: one line, bounded, without keys.
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from daruma.tools.errors import ToolError
-from daruma.tools.files import DIRECTORY, FilesBeneath, WalkingOpener, best_opener
-from daruma.tools.files._beneath import KernelOpener, Opener, walk
+from daruma.tools.files import DIRECTORY, FilesBeneath, best_opener
+from daruma.tools.files._beneath import KernelOpener, Opener, WalkingOpener, walk
 
 # --- Both ways of opening keep to the directory; the kernel's way is chosen where it works.
 

@@ -15,11 +15,11 @@ from daruma.tools.files import (
     SETTLED,
     Parts,
     Tree,
-    WalkingOpener,
     changes_between,
     list_tree,
     tree_of,
 )
+from daruma.tools.files._beneath import WalkingOpener
 from daruma.tools.files._tree import LARGEST, MOST_ENTRIES, FileHashes
 
 

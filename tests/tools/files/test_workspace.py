@@ -16,14 +16,13 @@ from daruma.tools.errors import FileUnavailable, PathRefused, ToolError
 from daruma.tools.files import (
     DirectoryEntry,
     FilesBeneath,
-    WalkingOpener,
     Workspace,
     aworkspace_locked,
     best_opener,
     list_entries,
     workspace_locked,
 )
-from daruma.tools.files._beneath import LARGEST_FILE, KernelOpener, Opener, walk
+from daruma.tools.files._beneath import LARGEST_FILE, KernelOpener, Opener, WalkingOpener, walk
 
 
 @pytest.fixture(params=[WalkingOpener(), best_opener()], ids=["walk", "best"])

@@ -15,14 +15,18 @@ from typing_extensions import override
 from daruma.tools.calls import Surroundings
 from daruma.tools.context import visible_tools
 from daruma.tools.errors import ToolError
-from daruma.tools.memory import MEMORY_TOOLS, Memories, new_memory, owner_of, store_label
-from daruma.tools.memory._memories import (
+from daruma.tools.memory import (
     LONGEST_TEXT,
+    MEMORY_TOOLS,
+    Memories,
     MemoryRefused,
     as_value,
     from_value,
     namespace_of,
+    new_memory,
+    owner_of,
     seen_by,
+    store_label,
 )
 
 

@@ -13,8 +13,7 @@ from typing_extensions import override
 
 from daruma.state.events import Event, MemoryRecalled
 from daruma.state.lessons import Recalled
-from daruma.tools.memory import Memories, new_memory, recall
-from daruma.tools.memory._memories import MOST_CHARACTERS, SECONDS
+from daruma.tools.memory import MOST_CHARACTERS, SECONDS, Memories, new_memory, recall
 
 
 class Failing(InMemoryStore):

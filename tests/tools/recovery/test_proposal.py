@@ -25,8 +25,8 @@ from daruma.state.recovery import RecoveryAction, Strategy
 from daruma.state.text import unstorable_part
 from daruma.tools.context import Context, visible_tools
 from daruma.tools.evolution._recoveries import learn_recoveries
+from daruma.tools.model_requests import ESTIMATE
 from daruma.tools.recovery import LONGEST, action_in, learned_against, render_briefing
-from daruma.tools.tokens import ESTIMATE
 
 # --- What a model is told when it is asked for an action: the six parts of RE-04, bounded.
 

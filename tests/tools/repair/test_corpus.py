@@ -12,8 +12,8 @@ from tests.tools.repair.corpus.cases import Case, cases
 from tests.tools.repair.corpus.offered import TOOLS
 
 from daruma.tools.calls._json_reader import Refused, Repaired
+from daruma.tools.calls._repair import repair_args, repair_text
 from daruma.tools.calls._schema import misfit, properties
-from daruma.tools.calls.repair._by_rules import repair_args, repair_text
 
 CASES = cases()
 KINDS = list(dict.fromkeys(case.kind for case in CASES))

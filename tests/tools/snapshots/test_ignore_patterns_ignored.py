@@ -13,7 +13,7 @@ from tests.git_ground import git, repository
 from daruma.tools.files import Parts
 from daruma.tools.snapshots import Change, Snapshots, Store
 from daruma.tools.snapshots._ignore import Rules, decoded, frozen
-from daruma.tools.snapshots._outcome import workspace_opened
+from daruma.tools.snapshots._store import workspace_opened
 
 NAMES = ["a", "b", "ab", "a.c", "build", "x y", "é", "[z]", "#n", "!m", "a*"]
 """Few, so that patterns fit them."""

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from daruma.tools.snapshots import Change, Entry, Snapshots, SnapshotUnavailable, Store, Tree
-from daruma.tools.snapshots._states import Look, as_changes, differences, replaced
-from daruma.tools.snapshots._walk import LARGEST
+from daruma.tools.snapshots._states import LARGEST, Look, as_changes, differences, replaced
 
 # --- Directories are compared by their ids, and told as people look for them.
 

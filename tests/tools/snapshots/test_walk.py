@@ -12,9 +12,8 @@ from tests.tools.files.test_beneath import attacked
 from daruma.tools.files import SETTLED
 from daruma.tools.snapshots import Snapshots, Store, Tree
 from daruma.tools.snapshots._ignore import Rules
-from daruma.tools.snapshots._outcome import workspace_opened
-from daruma.tools.snapshots._store import Contents
-from daruma.tools.snapshots._walk import Reader, Statuses, Walk
+from daruma.tools.snapshots._states import Reader, Statuses, Walk
+from daruma.tools.snapshots._store import Contents, workspace_opened
 
 TAKES = 25
 

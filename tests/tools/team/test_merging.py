@@ -208,7 +208,7 @@ class Member:
         self.ours = Snapshots(self.workspace, "t", Store(store_of(self.workspace)))
         self.before = self.ours.take("before", by="work", fresh=True).snapshot
         folder = worktree_folder(self.workspace, "t", self.phase)
-        tree = await make(self.workspace, self.before.id, folder, self.ours)
+        tree = await make(self.workspace, self.before.id, folder, self.ours.materialise)
         own = Store(store_of(tree.folder))
         self.theirs = Snapshots(tree.folder, f"t/{self.phase}", own)
         self.base = self.theirs.take("base", by="work", fresh=True).snapshot

@@ -9,7 +9,7 @@ from tests.parts import a_task, settings
 from daruma.state.mode import MODES
 from daruma.state.settings import Settings, Team, Tools, propose_trust
 from daruma.tools.team import Expert, TemplateRefused, settings_of, team_of, template_named
-from daruma.tools.team._templates import LARGEST, read_template, templates
+from daruma.tools.team._experts import LARGEST, read_template, templates
 
 OWN = "experts: [{name: designer, about: Draws.}]"
 

@@ -21,9 +21,9 @@ from daruma.tools.team._worktree import make
 async def test_a_finished_worktree_is_used_as_it_is(workspace: Path) -> None:
     """What was done in it is not lost when the machine is started again."""
     snapshots = Copies(workspace)
-    first = await make(workspace, "s1", place(workspace), snapshots)
+    first = await make(workspace, "s1", place(workspace), snapshots.materialise)
     (first.folder / "done.txt").write_text("done")
-    again = await make(workspace, "s1", place(workspace), snapshots)
+    again = await make(workspace, "s1", place(workspace), snapshots.materialise)
 
     assert again == first
     assert (again.folder / "done.txt").read_text() == "done"
@@ -44,7 +44,7 @@ async def test_one_of_another_snapshot_is_made_anew(workspace: Path) -> None:
     """Its files would be taken for the member's work."""
     first = await made(workspace)
     (first.folder / "old.txt").write_text("old")
-    await make(workspace, "s2", place(workspace), Copies(workspace))
+    await make(workspace, "s2", place(workspace), Copies(workspace).materialise)
 
     assert not (first.folder / "old.txt").exists()
 
@@ -75,7 +75,7 @@ async def test_what_fails_leaves_nothing(
 ) -> None:
     """The error says why."""
     with pytest.raises(raised, match=str(fault)):
-        await make(workspace, "s1", place(workspace), Copies(workspace, fault))
+        await make(workspace, "s1", place(workspace), Copies(workspace, fault).materialise)
 
     assert list((data / "worktrees").rglob("*")) == []
 
@@ -125,7 +125,7 @@ async def test_the_end_of_another_does_not_cross_it(workspace: Path) -> None:
     """PL-08: helpers that are at work at once have one folder around theirs."""
     folder = Crossed(place(workspace))
 
-    assert (await make(workspace, "s1", folder, Copies(workspace))).folder == folder
+    assert (await make(workspace, "s1", folder, Copies(workspace).materialise)).folder == folder
 
 
 # --- Each phase has a folder of its own, whatever its name.
@@ -318,7 +318,7 @@ async def test_a_repository_that_the_files_hold_stays(workspace: Path) -> None:
             super().materialise(snapshot, folder)
             (folder / ".git").mkdir()
 
-    tree = await make(workspace, "s1", folder, Own(workspace))
+    tree = await make(workspace, "s1", folder, Own(workspace).materialise)
 
     assert tree.note == ""
     assert list((folder / ".git").iterdir()) == []

@@ -24,7 +24,7 @@ async def test_commands_work_in_a_worktree(level: Level, workspace: Path) -> Non
     snapshots = Snapshots(workspace, "t", Store(store_of(workspace)))
     snapshot = snapshots.take("before", by="work", fresh=True).snapshot
     folder = worktree_folder(workspace, "t", "p1")
-    tree = await make(workspace, snapshot.id, folder, snapshots)
+    tree = await make(workspace, snapshot.id, folder, snapshots.materialise)
     command = (
         "cat src/a.py && echo three > src/b.py && python -c 'import src.b' ; git status --short"
     )

@@ -19,8 +19,7 @@ from tests.tools.context_window.asked_models import (
 from tests.tools.context_window.histories import HISTORIES, rounds, working
 
 from daruma.state.steps import Compaction, Crowded
-from daruma.tools.provider_messages import sendable
-from daruma.tools.tokens import ESTIMATE
+from daruma.tools.model_requests import ESTIMATE, sendable
 from daruma.tools.window import compact_history
 from daruma.tools.window._view import SUMMARY_ID, view
 

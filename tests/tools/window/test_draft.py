@@ -14,7 +14,7 @@ from daruma.state.steps import Asking, Compaction, ContextCost, Crowded, Step
 from daruma.state.usage import Usage
 from daruma.tools.context import Context
 from daruma.tools.memory import MEMORY_TOOLS as TOOLS
-from daruma.tools.tokens import ESTIMATE
+from daruma.tools.model_requests import ESTIMATE
 from daruma.tools.window import Draft, after_provider_refusal, check_size, too_large_update
 from daruma.tools.window._view import factor_of
 

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from tests.tools.context_window.asked_models import SAYS, Models, context_of, driven
 from tests.tools.context_window.histories import HISTORIES, rounds, working
 
-from daruma.tools.tokens import ESTIMATE
+from daruma.tools.model_requests import ESTIMATE
 from daruma.tools.window._compaction import (
     MOST_PIECES,
     TEXTS,

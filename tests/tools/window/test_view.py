@@ -14,8 +14,7 @@ from tests.tools.context_window.histories import HISTORIES, IMAGE, rounds, worki
 from daruma.state.messages import Growing
 from daruma.state.steps import Compaction
 from daruma.state.text import REFERENCE
-from daruma.tools.provider_messages import sendable
-from daruma.tools.tokens import ESTIMATE, Tokens
+from daruma.tools.model_requests import ESTIMATE, Tokens, sendable
 from daruma.tools.window import text_ends
 from daruma.tools.window._compaction import TEXTS
 from daruma.tools.window._view import (

@@ -17,8 +17,7 @@ from daruma.state.settings import (
     Tools,
     policy_key,
 )
-from daruma.tools.calls._tool import Tool
-from daruma.tools.calls._visible import name_key
+from daruma.tools.calls._tool import Tool, name_key
 from daruma.tools.calls.policy._shell import (
     Unclear,
     commands_started,

@@ -12,8 +12,8 @@ from tests.tools.repair.corpus.offered import never
 
 from daruma.tools.calls import Tool
 from daruma.tools.calls._json_reader import Refused, Repaired
+from daruma.tools.calls._repair import repair_args, repair_text
 from daruma.tools.calls._tool import Effect
-from daruma.tools.calls.repair._by_rules import repair_args, repair_text
 
 # --- The rules rung: what is repaired, by which rungs, and what is refused with which problem.
 
