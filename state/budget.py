@@ -11,11 +11,10 @@ from typing_extensions import TypedDict, Unpack
 from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.messages import growing
-from daruma.state.mode import KEEP_WORKING
 from daruma.state.plan import replaced_plans
 from daruma.state.recovery import Recovered
 from daruma.state.steps import Audit, ContextCost, Grant, Step, StepKind
-from daruma.state.task import Limits
+from daruma.state.task import KEEP_WORKING, Limits
 from daruma.state.usage import Usage
 from daruma.state.verification import Verification
 

@@ -16,10 +16,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from daruma.state.errors import ThreadBusy
-from daruma.state.mode import split_prefix
 from daruma.state.serializer import StrictSerializer
 from daruma.state.steering import Steering, SteeringMessage
 from daruma.state.stored import STORED_TYPES
+from daruma.state.task import split_prefix
 from daruma.state.text import digest
 from daruma.tools.calls import (
     Effect,
