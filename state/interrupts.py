@@ -18,8 +18,7 @@ from daruma.state.events import (
     QuestionRequested,
     SpecReviewRequested,
 )
-from daruma.state.plan import Phase, Plan, PlanRefused
-from daruma.state.plan_reading import plan_from
+from daruma.state.plan import Phase, Plan, PlanRefused, plan_from
 from daruma.state.spending import amount_in
 
 # --- What a person can be asked, and what counts as an answer.
