@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from daruma._doors import open_late
 
 if TYPE_CHECKING:
-    from daruma.state.settings._errors import SettingsError
-    from daruma.state.settings._keys import SettingsKey, settings_keys
+    from daruma.state.settings._keys import SettingsError, SettingsKey, settings_keys
     from daruma.state.settings._reference import (
         PAGE,
         SCHEMA,
@@ -64,8 +63,7 @@ else:
     __getattr__ = open_late(
         __name__,
         {
-            "_errors": "SettingsError",
-            "_keys": "SettingsKey settings_keys",
+            "_keys": "SettingsError SettingsKey settings_keys",
             "_reference": "PAGE SCHEMA render_page settings_schema values_in_force",
             "_sections": (
                 "EmergencyRule Evolution FallbackChain HookCommand HookPoint LLM Memory "

@@ -4,7 +4,7 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from daruma.state.settings._errors import SettingsError, explain
+from daruma.state.settings._keys import SettingsError, explain
 from daruma.state.settings._sections import (
     LLM,
     Budgets,
