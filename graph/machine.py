@@ -50,16 +50,12 @@ def ready_calls(state: State) -> list[object]:
     ]
 
 
-def ready_looks(state: State) -> list[object]:
-    """Return what the look node is sent: the planner's calls, which are of no phase."""
-    return ready_calls(replace(state, plan=None))
-
-
 Target = str | Each
 Router = Callable[[Any], str]
 
 EACH_TOOL = Each("tool", ready_calls)
-EACH_LOOK = Each("look", ready_looks)
+EACH_LOOK = Each("look", lambda state: ready_calls(replace(state, plan=None)))
+"""The planner's calls are of no phase."""
 EACH_MEMBER = Each("member", assignments)
 
 CALLED: dict[str, Target] = {

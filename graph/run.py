@@ -137,9 +137,8 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         """Make the machine of a compiled graph."""
         machine = cls.__new__(cls)
         machine.__dict__.update(compiled.__dict__, settings=settings, check=check, member=member)
-        machine.evolution = evolution or Evolution()
+        machine.evolution, machine.measured = evolution or Evolution(), measured
         machine.response_format = response_format
-        machine.measured = measured
         show_in_notebooks()
         return machine
 

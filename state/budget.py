@@ -4,44 +4,24 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from types import MappingProxyType
-from typing import Final
-
-from typing_extensions import TypedDict, Unpack
+from typing import Any, Final
 
 from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.messages import growing
 from daruma.state.plan import replaced_plans
 from daruma.state.recovery import Recovered
-from daruma.state.steps import Audit, ContextCost, Grant, Step, StepKind
+from daruma.state.steps import Step, StepKind
 from daruma.state.task import KEEP_WORKING, Limits
-from daruma.state.usage import Usage
-from daruma.state.verification import Verification
 
 # --- Adding to the record of steps.
 
 
-class Details(TypedDict, total=False):
-    """What may be told of a step beside its kind and time; see :class:`Step`."""
+def record_step(state: State, kind: StepKind, *, at: float, **details: Any) -> list[Step]:
+    """Return the update of ``steps`` for one step of the task, in the phase that is current.
 
-    seconds: float
-    ok: bool
-    signature: str
-    usage: Usage | None
-    audit: Audit | None
-    saw: str
-    blockers: tuple[str, ...]
-    recovery: Recovered | None
-    counted: int
-    context_cost: ContextCost | None
-    grant: Grant | None
-    verification: Verification | None
-
-
-def record_step(
-    state: State, kind: StepKind, *, at: float, **details: Unpack[Details]
-) -> list[Step]:
-    """Return the update of ``steps`` for one step of the task, in the phase that is current."""
+    ``details`` are further fields of :class:`Step`.
+    """
     phase_id = state.plan.current if state.plan else None
     return [Step(kind=kind, task_id=state.task_id, phase_id=phase_id, at=at, **details)]
 

@@ -29,6 +29,11 @@ class Words:
     parked: str
     headlines: Mapping[Code, str]
 
+    def headed(self, code: Code, message: str) -> str:
+        """Return a message after the headline of its code, where the language has one."""
+        headline = self.headlines.get(code)
+        return f"{headline}：{message}" if headline else message
+
 
 # --- The words of emergency in English.
 
@@ -306,14 +311,8 @@ def emergency_of(failure: Failure, chain: FallbackChain | None = None) -> Emerge
     retryable = failure.code in _RETRYABLE if rule.retryable is None else rule.retryable
     return EmergencyError(
         error_code=failure.code,
-        message=localized_message(failure, words),
+        message=words.headed(failure.code, failure.message),
         suggestions=advice if chain.has_emergency else (),
         retryable=retryable and (not failure.final or failure.reason in _PASSING),
         original_error=failure.original_error,
     )
-
-
-def localized_message(failure: Failure, words: Words) -> str:
-    """Return a failure's message, after the language's headline where it has one."""
-    headline = words.headlines.get(failure.code)
-    return f"{headline}：{failure.message}" if headline else failure.message

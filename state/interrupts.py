@@ -193,15 +193,11 @@ def reply_schema(value: Mapping[str, Any]) -> dict[str, Any]:
     adapter, _ = _REPLIES[value["type"]]
     schema = adapter.json_schema()
     if options := value.get("options"):
-        schema["properties"]["answer"] = _choice(options, value.get("amounts", ()))
+        choice = {"enum": [*options]}
+        amount = {"pattern": rf"^(?:{'|'.join(value.get('amounts', ()))})\s+\d"}
+        either = {"anyOf": [choice, amount]} if value.get("amounts") else choice
+        schema["properties"]["answer"] = {"type": "string", **either}
     return schema
-
-
-def _choice(options: Sequence[str], amounts: Sequence[str]) -> dict[str, Any]:
-    if not amounts:
-        return {"type": "string", "enum": [*options]}
-    amount = rf"^(?:{'|'.join(amounts)})\s+\d"
-    return {"type": "string", "anyOf": [{"enum": [*options]}, {"pattern": amount}]}
 
 
 def is_question(value: object) -> bool:
