@@ -172,7 +172,7 @@ def _list(value: Any) -> list[Any] | None:
     return value if fits else None
 
 
-def _text(value: Any) -> str | None:
+def _text(value: Any) -> Any:
     return value if isinstance(value, str) else None
 
 
