@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, NotRequired
+from typing import Annotated, Any, Final, Literal, NotRequired, TypeGuard
 
 from langgraph.types import Interrupt, interrupt
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -183,9 +183,7 @@ _REPLIES: dict[str, tuple[TypeAdapter[Any], str]] = {
 
 def reply_form(value: object) -> str:
     """Return what a reply to an interrupt's value looks like; anything fits that of a tool."""
-    if not isinstance(value, Mapping) or not is_question(value):
-        return "any JSON"
-    return _REPLIES[value["type"]][1]
+    return _REPLIES[value["type"]][1] if is_question(value) else "any JSON"
 
 
 def reply_schema(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,7 +198,7 @@ def reply_schema(value: Mapping[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def is_question(value: object) -> bool:
+def is_question(value: object) -> TypeGuard[Mapping[str, Any]]:
     """Whether an interrupt's value is one of the questions of this module."""
     return isinstance(value, Mapping) and value.get("type") in _REPLIES
 
@@ -227,7 +225,7 @@ KINDS: Final = ("approval", "budget", "clarification", "doubt", "plan", "recover
 
 def kind_of(value: object) -> str:
     """Return what an interrupt's value is about: one of ``KINDS``, or ``tool``."""
-    if not isinstance(value, Mapping) or not is_question(value):
+    if not is_question(value):
         return "tool"
     return _KINDS.get(value["type"]) or str(value.get("kind", "recovery"))
 
@@ -239,19 +237,17 @@ def question_id(asked: Interrupt) -> str:
 
 def summary_of(value: object) -> str:
     """Return what an interrupt's value asks, in one line."""
-    if not isinstance(value, Mapping) or not is_question(value):
+    if not is_question(value):
         return " ".join(str(value).split())
-    texts: Mapping[str, Callable[[], str]] = {
-        "spec_review_request": lambda: (
-            f"{value['goal']} ({(n := len(value['phases']))} phase{'s' * (n != 1)})"
-        ),
-        "approval_request": lambda: "; ".join(
-            f"{each['tool']}: {each.get('command') or each['shown']}" for each in value["approvals"]
-        ),
-        "recovery_request": lambda: value["failure"],
-        "question": lambda: value["question"],
-    }
-    return " ".join(texts[value["type"]]().split())
+    if value["type"] == "spec_review_request":
+        number = len(value["phases"])
+        text = f"{value['goal']} ({number} phase{'s' * (number != 1)})"
+    elif value["type"] == "approval_request":
+        calls = value["approvals"]
+        text = "; ".join(f"{c['tool']}: {c.get('command') or c['shown']}" for c in calls)
+    else:
+        text = value["failure" if value["type"] == "recovery_request" else "question"]
+    return " ".join(text.split())
 
 
 _Requested = SpecReviewRequested | ApprovalRequested | QuestionRequested
@@ -259,15 +255,13 @@ _Requested = SpecReviewRequested | ApprovalRequested | QuestionRequested
 _OPENED: Final[Mapping[str, type[_Requested]]] = {
     "spec_review_request": SpecReviewRequested,
     "approval_request": ApprovalRequested,
-    "recovery_request": QuestionRequested,
-    "question": QuestionRequested,
 }
 
 
 def request_event(asked: Interrupt) -> _Requested:
     """Build the event for a question of this module that opens (PL-04)."""
     value: Any = asked.value
-    return _OPENED[value["type"]](
+    return _OPENED.get(value["type"], QuestionRequested)(
         id=value["id"], interrupt_id=asked.id, kind=kind_of(value), question={**value}
     )
 
