@@ -280,9 +280,8 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
             try:
                 await self.aget_state(newest(config))
             except DamagedState:
-                return self.copy({"checkpointer": saver.going_on_from(*given)}), without_start(
-                    config
-                )
+                own = self.copy({"checkpointer": saver.going_on_from(*given)})
+                return own, without_start(config)
         return self, config
 
     # --- What is kept of a thread: read by anybody, written by who holds it.

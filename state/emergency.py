@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daruma.state.failure import Code, Failure, Reason
-from daruma.state.record import record
+from daruma.state.record import plain_values, record
 from daruma.state.settings import EmergencyRule, FallbackChain
 
 # --- What a language has to say about a task that failed.
@@ -276,13 +276,7 @@ class EmergencyError:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the five fields of EM-01 as JSON-able values."""
-        return {
-            "error_code": self.error_code,
-            "message": self.message,
-            "suggestions": list(self.suggestions),
-            "retryable": self.retryable,
-            "original_error": self.original_error,
-        }
+        return plain_values(self)
 
     def to_error_message(self) -> str:
         """Return the message with its suggestions numbered below it."""

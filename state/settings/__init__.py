@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         Sandbox,
         Settings,
     )
-    from daruma.state.settings._sources import SETTINGS_FILE, SettingsFile, merge_settings
+    from daruma.state.settings._sources import SETTINGS_FILE, merge_settings
     from daruma.state.settings._strictness import loosening_changes, name_changes
     from daruma.state.settings._tools import (
         SHELL_TOOL,
@@ -71,7 +71,7 @@ else:
                 "RoleOptions Skills Spendable Team"
             ),
             "_settings": ("Sandbox Settings"),
-            "_sources": "SETTINGS_FILE SettingsFile merge_settings",
+            "_sources": "SETTINGS_FILE merge_settings",
             "_strictness": "loosening_changes name_changes",
             "_tools": "McpServer PolicyKey PolicyRule SHELL_TOOL Tools policy_key",
             "_trust": (
@@ -106,7 +106,6 @@ __all__ = [
     "Sandbox",
     "Settings",
     "SettingsError",
-    "SettingsFile",
     "SettingsKey",
     "Skills",
     "Spendable",
