@@ -26,13 +26,7 @@ from daruma.state.settings import PromptPiece
 from daruma.state.steps import ContextUsage
 from daruma.state.task import KEEP_WORKING
 from daruma.state.verification import judged_by
-from daruma.tools.calls import (
-    VisibleTools,
-    audit_answer,
-    read_answer,
-    tool_result,
-    unusable_answer,
-)
+from daruma.tools.calls import VisibleTools, audit_answer, read_answer, tool_result, unusable_answer
 from daruma.tools.context import (
     Answer,
     Context,

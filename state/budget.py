@@ -1,5 +1,6 @@
 """Budgets: pure functions of the record of steps, so forks and resumes follow their history."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -41,7 +42,6 @@ NO_PLAN = "no_plan"
 """The signature of a step whose answer was no plan."""
 GAVE_UP = "gave_up"
 """That of the step with which planning anew ended without a plan: the old one's end stands."""
-
 
 Tally = Mapping[tuple[str, str | None, str], int]
 """How many steps there are, by their task, phase and kind; ``HELPER`` stands before a helper's."""
@@ -103,11 +103,8 @@ def _tally(state: State) -> Tally:
 
 
 def _counted(known: Tally, steps: Sequence[Step]) -> Tally:
-    tally = dict(known)
-    for step in steps:
-        kind = HELPER + step.kind if step.helper else step.kind
-        key = step.task_id, step.phase_id, kind
-        tally[key] = tally.get(key, 0) + 1
+    tally = Counter(known)
+    tally.update((s.task_id, s.phase_id, HELPER + s.kind if s.helper else s.kind) for s in steps)
     return tally
 
 

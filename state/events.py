@@ -16,7 +16,6 @@ from daruma.state.verification import Outcome
 SCHEMA_VERSION: Final = 1
 """Version of all events; grows when one is renamed, changed or removed, not when one is added."""
 
-
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 """What is the same once it is copied; to ask each value how takes longer."""
 

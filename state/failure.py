@@ -100,7 +100,6 @@ Code = Literal[
     "stopped",
 ]
 
-
 Reason = Literal[
     "too_large",
     "rate_limited",

@@ -26,7 +26,6 @@ Command = Annotated[str | None, AfterValidator(lambda text: (text or "").strip()
 
 PhaseStatus = Literal["pending", "running", "completed", "failed"]
 
-
 MAX_PHASES = 50
 """Phases of one plan: each has a budget of its own, so more would be without a bound."""
 
@@ -455,12 +454,7 @@ def plan_from(
 
 
 def plan_in(
-    text: str,
-    *,
-    plan_id: str,
-    goal: str,
-    experts: Sequence[str] = (),
-    before: Plan | None = None,
+    text: str, *, plan_id: str, goal: str, experts: Sequence[str] = (), before: Plan | None = None
 ) -> Plan:
     """Find the plan in a model's answer: a JSON object, bare, fenced or between words (MO-11).
 

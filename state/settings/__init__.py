@@ -38,10 +38,7 @@ if TYPE_CHECKING:
         Spendable,
         Team,
     )
-    from daruma.state.settings._settings import (
-        Sandbox,
-        Settings,
-    )
+    from daruma.state.settings._settings import Sandbox, Settings
     from daruma.state.settings._sources import SETTINGS_FILE, merge_settings
     from daruma.state.settings._strictness import loosening_changes, name_changes
     from daruma.state.settings._tools import (

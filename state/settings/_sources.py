@@ -23,7 +23,6 @@ NOT_SETTINGS = frozenset(
 )
 """Variables that say where things are, not how a task runs; other modules read them."""
 
-
 SETTINGS_FILE: Final = "daruma.yaml"
 
 LARGEST: Final = 1024 * 1024
