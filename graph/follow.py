@@ -126,7 +126,7 @@ class Following:
         newest: StoredEvent | None = None
         said: list[StoredEvent] = []
         while True:
-            busy = await self._is_busy()  # first: what is told is read
+            busy = await standing_of(self.database, self.thread_id)  # first: what is told is read
             told = await self.log.read(self.thread_id, self.after)
             said += [self.log.said(self.thread_id, each) for each in ear.take()]
             for each in told:
@@ -137,7 +137,8 @@ class Following:
             while said and said[0].id <= self.after:
                 yield StoredEvent(self.after, said.pop(0).event)
             ends = newest is not None and newest.type == RunStopped.type
-            if ends and len(told) < EVENTS_AT_ONCE and not await self._is_busy():
+            ends = ends and len(told) < EVENTS_AT_ONCE
+            if ends and not await standing_of(self.database, self.thread_id):
                 return
             if not told and not busy:
                 config = RunnableConfig(configurable={"thread_id": self.thread_id})
@@ -152,9 +153,6 @@ class Following:
     def __iter__(self) -> Iterator[StoredEvent]:
         """Yield the same on a thread that may wait."""
         return iterate(aiter(self))
-
-    async def _is_busy(self) -> bool:
-        return await standing_of(self.database, self.thread_id) is not None
 
 
 # --- Events of a thread in the form that browsers listen to: server-sent events.

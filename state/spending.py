@@ -136,18 +136,16 @@ def has_unchecked_work(state: "State") -> bool:
 
 
 def _scopes(state: "State") -> tuple[Scope, ...]:
-    planning = state.task and state.task.mode in KEEP_WORKING and not _phase(state)
+    begun = state.plan and state.plan.current
+    planning = state.task and state.task.mode in KEEP_WORKING and not begun
     return ("task",) if planning else ("task", "phase")
-
-
-def _phase(state: "State") -> str | None:
-    return state.plan.current if state.plan else None
 
 
 def _steps(state: "State", scope: Scope) -> list[Step]:
     if state.task is None:
         return []
-    ours, phase = [s for s in state.steps if s.task_id == state.task.id], _phase(state)
+    ours = [s for s in state.steps if s.task_id == state.task.id]
+    phase = state.plan.current if state.plan else None
     return ours if scope == "task" or phase is None else [s for s in ours if s.phase_id == phase]
 
 

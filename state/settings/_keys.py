@@ -65,13 +65,14 @@ def sections(model: type[BaseModel], path: str = "") -> Iterator[Heading]:
     own = tuple(
         _key(f"{path}{name}", field)
         for name, field in model.model_fields.items()
-        if inner[name] is None or _named(field.annotation)
+        if inner[name] is None or get_origin(field.annotation) is dict
     )
     about = (model.__doc__ or "").split("\n\n")[0].split(" Raises ")[0].strip()
     yield Heading(path.removesuffix("."), about, own)
     for name, section in inner.items():
         if section:
-            named = f".{NAME}" if _named(model.model_fields[name].annotation) else ""
+            by_name = get_origin(model.model_fields[name].annotation) is dict
+            named = f".{NAME}" if by_name else ""
             yield from sections(section, f"{path}{name}{named}.")
 
 
@@ -127,10 +128,6 @@ def section_in(annotation: Any) -> type[BaseModel] | None:
         return annotation
     found = (section_in(argument) for argument in get_args(annotation))
     return next((section for section in found if section), None)
-
-
-def _named(annotation: Any) -> bool:
-    return get_origin(annotation) is dict
 
 
 # --- A validation error of the settings as one clear line.
