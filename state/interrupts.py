@@ -1,4 +1,8 @@
-"""What a person can be asked, and what counts as an answer."""
+"""What a person can be asked, and what counts as an answer.
+
+Every value has a ``type``, an ``id`` of its own and a ``deadline`` (Unix seconds, or null). A reply
+is checked before the graph runs, so one that does not fit changes nothing.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +24,6 @@ from daruma.state.events import (
 )
 from daruma.state.plan import Phase, Plan, PlanRefused, plan_from
 from daruma.state.spending import amount_in
-
-# --- What a person can be asked, and what counts as an answer.
-#
-# Every value has a ``type``, an ``id`` of its own and a ``deadline`` (Unix seconds, or null). A
-# reply is checked before the graph runs, so one that does not fit changes nothing.
 
 
 class ReplyRefused(DarumaError):

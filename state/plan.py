@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain, count
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ValidationError
@@ -381,11 +382,8 @@ def _phase(plan: Plan, phase_id: str) -> Phase:
 
 
 def _free_id(taken: Collection[str], id_: str) -> str:
-    number, free = 1, id_
-    while free in taken:
-        number += 1
-        free = f"{id_}-{number}"
-    return free
+    names = chain([id_], (f"{id_}-{number}" for number in count(2)))
+    return next(name for name in names if name not in taken)
 
 
 # --- Reading a plan out of what a model or a person gave.
@@ -530,7 +528,9 @@ def _read_phase(number: int, content: object) -> Phase:
     given |= {"id": str(given.get("id", f"p{number}"))}
     given |= {"title": str(title).strip().splitlines()[0][:120]}
     if "depends_on" in given:
-        given["depends_on"] = _names(given["depends_on"])
+        named = given["depends_on"]
+        several = isinstance(named, Sequence) and not isinstance(named, str)
+        given["depends_on"] = tuple(map(str, named if several else [named]))
     try:
         return Phase(**given)
     except ValidationError as error:
@@ -550,12 +550,6 @@ def _given_out(phases: Iterable[Phase], experts: Sequence[str]) -> tuple[Phase, 
                 f"{', '.join(experts)}"
             )
     return given
-
-
-def _names(value: object) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return (value,)
-    return tuple(str(name) for name in value) if isinstance(value, Sequence) else (str(value),)
 
 
 # --- What a team member is given, and what it brings back (PL-06).
