@@ -374,10 +374,7 @@ def _misfit_of_always(value: Mapping[str, Any], decision: Decision) -> str:
 
 
 def approval_request(
-    approvals: tuple[Approval, ...],
-    deadline: float | None,
-    told: str = "",
-    scopes: Sequence[Scope] = (),
+    approvals: tuple[Approval, ...], told: str = "", scopes: Sequence[Scope] = ()
 ) -> ApprovalRequest:
     """Build the one question for all calls that need a person; ``told`` stands with each.
 
@@ -406,7 +403,7 @@ def approval_request(
         type="approval_request",
         id=":".join(approval.approval_id for approval in approvals),
         approvals=shown,
-        deadline=deadline,
+        deadline=None,
     )
 
 

@@ -66,12 +66,12 @@ def usages_of(step: Step) -> Iterator[Usage]:
             yield attempt.usage
 
 
-def spent_by_task(state: "State") -> Spending:
+def spent_by_task(state: State) -> Spending:
     """Return what the task at hand has spent, in all its phases."""
     return spending(_steps(state, "task"))
 
 
-def allowed_amounts(state: "State", scope: Scope) -> Amounts:
+def allowed_amounts(state: State, scope: Scope) -> Amounts:
     """Return the limits of the task or of its phase, with all that was granted since."""
     if state.task is None:
         return _NO_LIMITS
@@ -96,7 +96,7 @@ def _amounts_by(amount: Callable[[Measure], float | None]) -> Amounts:
     return Amounts(**by_measure)
 
 
-def overrun(state: "State", node: Paying) -> Overrun | None:
+def overrun(state: State, node: Paying) -> Overrun | None:
     """Return the first limit that is reached of those that ``node`` would spend of.
 
     A verification takes time alone, so that work is still checked when tokens or money are spent.
@@ -114,7 +114,7 @@ def overrun(state: "State", node: Paying) -> Overrun | None:
     return None
 
 
-def is_stopped(state: "State", *, steps: bool = False) -> bool:
+def is_stopped(state: State, *, steps: bool = False) -> bool:
     """Whether it was said that the task, or its phase, stops where its budget is spent.
 
     That is the budget of tokens, money and time, or that of ``steps``.
@@ -128,20 +128,20 @@ def is_stopped(state: "State", *, steps: bool = False) -> bool:
     return False
 
 
-def has_unchecked_work(state: "State") -> bool:
+def has_unchecked_work(state: State) -> bool:
     """Whether the model has worked since the last verification of the phase."""
     own = (step for step in _steps(state, "phase") if not step.helper)
     kinds = [step.kind for step in own if step.kind in {"think", "verify"}]
     return bool(kinds) and kinds[-1] == "think"
 
 
-def _scopes(state: "State") -> tuple[Scope, ...]:
+def _scopes(state: State) -> tuple[Scope, ...]:
     begun = state.plan and state.plan.current
     planning = state.task and state.task.mode in KEEP_WORKING and not begun
     return ("task",) if planning else ("task", "phase")
 
 
-def _steps(state: "State", scope: Scope) -> list[Step]:
+def _steps(state: State, scope: Scope) -> list[Step]:
     if state.task is None:
         return []
     ours = [s for s in state.steps if s.task_id == state.task.id]
@@ -161,7 +161,7 @@ def _covered(intervals: Iterable[tuple[float, float]]) -> float:
 # --- What each of several team members may spend of the task's budget, as they work at once. Pure.
 
 
-def with_shares(state: "State", tasks: Sequence[Task], phases: Sequence[str]) -> list[Task]:
+def with_shares(state: State, tasks: Sequence[Task], phases: Sequence[str]) -> list[Task]:
     """Return the members' tasks, each with its share of the tokens and the money that are left.
 
     Time passes for all of them at once, so each has all that is left of it. What a phase has spent
@@ -183,7 +183,7 @@ def with_shares(state: "State", tasks: Sequence[Task], phases: Sequence[str]) ->
     ]
 
 
-def reserved_amounts(state: "State", members: int, number: int) -> Amounts | None:
+def reserved_amounts(state: State, members: int, number: int) -> Amounts | None:
     """Return what of the task's limits is not for one member: what is spent, and others' shares."""
     limits = state.task.limits.spend if state.task else None
     if limits is None:
@@ -200,14 +200,14 @@ def reserved_amounts(state: "State", members: int, number: int) -> Amounts | Non
     return Amounts(tokens=tokens, usd=usd, seconds=seconds)
 
 
-def _spent_before(state: "State", phase: str) -> Amounts:
+def _spent_before(state: State, phase: str) -> Amounts:
     ours = [s for s in state.steps if s.task_id == state.task_id and s.phase_id == phase]
     spent = spending(ours)
     more = [s.grant.more for s in ours if s.grant and s.grant.scope == "phase"]
     return _amounts_by(lambda each: spent.of(each) - sum(grant.of(each) or 0 for grant in more))
 
 
-def assignments(state: "State") -> list[object]:
+def assignments(state: State) -> list[object]:
     """Return what the members are sent: one assignment for each phase that is running.
 
     Helpers are sent one for each call that was delegated.
@@ -237,7 +237,7 @@ def assignments(state: "State") -> list[object]:
     ]
 
 
-def _lessons_for(state: "State", expert: str | None) -> Lessons | None:
+def _lessons_for(state: State, expert: str | None) -> Lessons | None:
     """Return what was learned for an expert; the pitfalls are the planner's to avoid."""
     given = state.lessons.instructions if state.lessons else ()
     own = tuple(each for each in given if each.actor == expert)
@@ -257,7 +257,7 @@ def shares(task: Task, steps: Iterable[Step], members: int) -> list[Task]:
 # --- What helpers may spend, and what they are sent (PL-08). Pure.
 
 
-def helper_limits(state: "State", helpers: int) -> list[Limits]:
+def helper_limits(state: State, helpers: int) -> list[Limits]:
     """Return what each of so many helpers may spend: an equal share of what their caller has left.
 
     Together they never have more of anything than is left of the task and of its phase: each may
@@ -291,7 +291,7 @@ def helper_limits(state: "State", helpers: int) -> list[Limits]:
     ]
 
 
-def amounts_left(state: "State") -> Amounts:
+def amounts_left(state: State) -> Amounts:
     """Return what is left of the limits of the task and its phase, the less of both."""
     left: dict[Measure, float] = {}
     for scope in _scopes(state):
@@ -308,7 +308,7 @@ def _split(amount: int, among: int) -> list[int]:
     return [each + (number < over) for number in range(among)]
 
 
-def delegations(state: "State", calls: Sequence[ToolTask]) -> list[Assignment]:
+def delegations(state: State, calls: Sequence[ToolTask]) -> list[Assignment]:
     """Return what the helpers of an answer's calls are sent: a phase of its own for each.
 
     It has the id of its call. Who only reads changes nothing that could be verified; the rubric is
@@ -357,7 +357,7 @@ def writes(call: ToolTask) -> bool:
     return call.args.get("write") is True
 
 
-def savepoint_name(state: "State", call: ToolTask) -> str:
+def savepoint_name(state: State, call: ToolTask) -> str:
     """Name what helpers begin from after a call, never as a phase, whose own beginning stays."""
     phases, name = state.plan.phases if state.plan else (), call.id
     while name in {phase.id for phase in phases}:
