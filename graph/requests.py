@@ -30,7 +30,7 @@ from daruma.state.conversation import continuity_of, to_snapshot
 from daruma.state.data_dir import data_dir
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused, is_question, read_reply
-from daruma.state.task import MODES
+from daruma.state.mode import MODES
 from daruma.state.text import storable_text, unkept_id, unstorable_part
 from daruma.state.verification import read_rubric
 from daruma.tools.text import mask_keys, note_env_file, read_live_values

@@ -12,10 +12,11 @@ from daruma.state.events import task_started
 from daruma.state.failure import Failure
 from daruma.state.lessons import Instructions, Lessons, Recalled
 from daruma.state.messages import is_request
+from daruma.state.mode import split_prefix
 from daruma.state.result import Structured
 from daruma.state.settings import Settings
 from daruma.state.spending import limits_of, only_if_changed, verifies
-from daruma.state.task import Task, split_prefix
+from daruma.state.task import Task
 from daruma.tools.context import Context
 from daruma.tools.continuity import TAKE_UP_MODE, take_up
 from daruma.tools.evolution import feeds_back, lessons_for, report_lessons

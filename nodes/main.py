@@ -20,11 +20,11 @@ from daruma.state.context import (
 from daruma.state.events import AnswerAudited
 from daruma.state.failure import ModelFailed, failure_of
 from daruma.state.messages import Messages, has_shortened_results
+from daruma.state.mode import KEEP_WORKING
 from daruma.state.progress import alarm, observe_results, signature_of
 from daruma.state.record import copy_with
 from daruma.state.settings import PromptPiece
 from daruma.state.steps import ContextUsage
-from daruma.state.task import KEEP_WORKING
 from daruma.state.verification import judged_by
 from daruma.tools.calls import VisibleTools, audit_answer, read_answer, tool_result, unusable_answer
 from daruma.tools.context import (

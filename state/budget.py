@@ -10,10 +10,11 @@ from typing import Any, Final
 from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.messages import growing
+from daruma.state.mode import KEEP_WORKING
 from daruma.state.plan import replaced_plans
 from daruma.state.recovery import Recovered
 from daruma.state.steps import Step, StepKind
-from daruma.state.task import KEEP_WORKING, Limits
+from daruma.state.task import Limits
 
 # --- Adding to the record of steps.
 

@@ -33,13 +33,14 @@ from daruma.state.errors import DamagedState
 from daruma.state.failure import Failure
 from daruma.state.lessons import Instructions, Lessons, Recalled
 from daruma.state.messages import Messages, reduce_messages
+from daruma.state.mode import Mode
 from daruma.state.plan import Plan, Report, reduce_reports
 from daruma.state.recovery import RecoveryAction
 from daruma.state.result import Structured, TaskResult
 from daruma.state.savepoint import Drifted, Savepoint, append_savepoints, reduce_drifted
 from daruma.state.serializer import DeltaSnapshot
 from daruma.state.steps import Compaction, Crowded, Overrun, Step, append_steps
-from daruma.state.task import Mode, Task
+from daruma.state.task import Task
 from daruma.state.verification import Verification
 
 # --- A delta channel whose cost grows with what is new, not with how much there is (DU-08).

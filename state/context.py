@@ -9,8 +9,8 @@ from langchain_core.messages import AnyMessage, HumanMessage
 
 from daruma.state.channels import State
 from daruma.state.lessons import KnownPitfall, Lessons, Place, Recalled, Remembered
+from daruma.state.mode import KEEP_WORKING
 from daruma.state.settings import PromptPiece
-from daruma.state.task import KEEP_WORKING
 from daruma.state.text import printable_line
 
 # --- The one block in which memories are put into a request, as data that can not close it.

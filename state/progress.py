@@ -15,9 +15,9 @@ from daruma.state.calls import UNCHANGED, ToolTask, with_status
 from daruma.state.channels import State
 from daruma.state.failure import Failure
 from daruma.state.messages import NOTHING, Gathered, extend_known, growing, holds_any
+from daruma.state.mode import KEEP_WORKING, Mode
 from daruma.state.recovery import DONE
 from daruma.state.steps import Step
-from daruma.state.task import KEEP_WORKING, Mode
 from daruma.state.text import (
     digest,
     fold_spellings,

@@ -11,11 +11,12 @@ from daruma.state.calls import ToolTask, calls_to_run
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.lessons import Lessons
+from daruma.state.mode import KEEP_WORKING, Mode
 from daruma.state.plan import Assignment, Phase, Plan
 from daruma.state.savepoint import savepoint_id
 from daruma.state.settings import Settings, Spendable
 from daruma.state.steps import Grant, Overrun, Paying, Step, StepKind
-from daruma.state.task import KEEP_WORKING, Amounts, Limits, Measure, Mode, Scope, Task
+from daruma.state.task import Amounts, Limits, Measure, Scope, Task
 from daruma.state.usage import Usage
 
 # --- Tokens, money and time that were spent: computed from the record of steps, as all budgets are.

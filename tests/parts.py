@@ -17,6 +17,7 @@ from daruma.state.channels import State, Update
 from daruma.state.conversation import Clarification
 from daruma.state.events import Event, ModelCallStarted
 from daruma.state.failure import Code, Failure
+from daruma.state.mode import Mode
 from daruma.state.plan import Phase, Plan
 from daruma.state.recovery import Recovered, Strategy
 from daruma.state.savepoint import Savepoint, When
@@ -24,7 +25,7 @@ from daruma.state.serializer import STORED_TYPES, StrictSerializer
 from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.state.settings import Settings
 from daruma.state.steps import Step, StepKind
-from daruma.state.task import Limits, Mode, Task
+from daruma.state.task import Limits, Task
 from daruma.state.usage import Role, Usage
 from daruma.state.verification import Check, Verification
 from daruma.tools.calls import Registry, Tool

@@ -17,12 +17,13 @@ from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import BudgetSpent, Event, MessageReceived, unheard
 from daruma.state.messages import TODO, approved_definitions
+from daruma.state.mode import KEEP_WORKING
 from daruma.state.result import Structured, TaskResult
 from daruma.state.settings import Settings
 from daruma.state.spending import is_stopped, overrun
 from daruma.state.steering import NoSteering, Steering, can_be_steered, deliver, was_told
 from daruma.state.steps import ContextUsage, Overrun, Paying, Step, StepKind
-from daruma.state.task import KEEP_WORKING, Scope, Task
+from daruma.state.task import Scope, Task
 from daruma.state.usage import Failover, Role, Usage
 from daruma.tools.calls import (
     ExactCalls,

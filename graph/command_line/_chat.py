@@ -50,8 +50,8 @@ from daruma.graph.storage import aopen_postgres
 from daruma.graph.sync import Cancelled, run_interruptible
 from daruma.graph.timeline import read_snapshot
 from daruma.state.errors import DarumaError
+from daruma.state.mode import MODES, Mode
 from daruma.state.settings import UntrustedSettings
-from daruma.state.task import MODES, Mode
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ from daruma.graph.command_line._options import (
 )
 from daruma.graph.command_line._printable import one_line
 from daruma.state.errors import DarumaError
-from daruma.state.task import MODES
+from daruma.state.mode import MODES
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot

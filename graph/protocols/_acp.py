@@ -26,7 +26,7 @@ from daruma.state.errors import DarumaError
 from daruma.state.events import RunStopped
 from daruma.state.interrupts import ReplyRefused, read_reply
 from daruma.state.messages import is_request, reasoning_of
-from daruma.state.task import MODES
+from daruma.state.mode import MODES
 
 Update = Any
 """One of the updates of a session, as the package has them."""

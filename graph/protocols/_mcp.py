@@ -17,7 +17,7 @@ from daruma.graph.protocols._threads import (
 )
 from daruma.graph.requests import RequestRefused
 from daruma.state.interrupts import ReplyRefused
-from daruma.state.task import Mode
+from daruma.state.mode import Mode
 
 T = TypeVar("T")
 Asking = Context[Any, Any, Any]

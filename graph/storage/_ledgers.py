@@ -16,9 +16,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from daruma.state.errors import ThreadBusy
+from daruma.state.mode import split_prefix
 from daruma.state.serializer import STORED_TYPES, StrictSerializer
 from daruma.state.steering import Steering, SteeringMessage
-from daruma.state.task import split_prefix
 from daruma.state.text import digest
 from daruma.tools.calls import (
     Effect,

@@ -11,13 +11,6 @@ from daruma._doors import open_late
 
 if TYPE_CHECKING:
     from daruma.state.settings._keys import SettingsError, SettingsKey, settings_keys
-    from daruma.state.settings._reference import (
-        PAGE,
-        SCHEMA,
-        render_page,
-        settings_schema,
-        values_in_force,
-    )
     from daruma.state.settings._sections import (
         LLM,
         EmergencyRule,
@@ -38,7 +31,15 @@ if TYPE_CHECKING:
         Spendable,
         Team,
     )
-    from daruma.state.settings._settings import Sandbox, Settings
+    from daruma.state.settings._settings import (
+        PAGE,
+        SCHEMA,
+        Sandbox,
+        Settings,
+        render_page,
+        settings_schema,
+        values_in_force,
+    )
     from daruma.state.settings._sources import SETTINGS_FILE, merge_settings
     from daruma.state.settings._strictness import loosening_changes, name_changes
     from daruma.state.settings._tools import (
@@ -61,13 +62,14 @@ else:
         __name__,
         {
             "_keys": "SettingsError SettingsKey settings_keys",
-            "_reference": "PAGE SCHEMA render_page settings_schema values_in_force",
             "_sections": (
                 "EmergencyRule Evolution FallbackChain HookCommand HookPoint LLM Memory "
                 "ModelOptions ModelPrice Notify ProjectInstructions PromptPiece Recovery Requests "
                 "RoleOptions Skills Spendable Team"
             ),
-            "_settings": ("Sandbox Settings"),
+            "_settings": (
+                "PAGE SCHEMA Sandbox Settings render_page settings_schema values_in_force"
+            ),
             "_sources": "SETTINGS_FILE merge_settings",
             "_strictness": "loosening_changes name_changes",
             "_tools": "McpServer PolicyKey PolicyRule SHELL_TOOL Tools policy_key",

@@ -42,6 +42,7 @@ from daruma.state.conversation import with_status as with_answer
 from daruma.state.failure import ModelFailed, TooLong
 from daruma.state.interrupts import read_reply
 from daruma.state.messages import reduce_messages
+from daruma.state.mode import KEEP_WORKING, MODES, Mode
 from daruma.state.plan import Report, reduce_reports
 from daruma.state.recovery import Strategy
 from daruma.state.savepoint import append_savepoints
@@ -49,7 +50,6 @@ from daruma.state.settings import Settings
 from daruma.state.spending import AGAIN, STOP, allowed_amounts, assignments, spent_by_task
 from daruma.state.steering import SteeringMessage
 from daruma.state.steps import append_steps
-from daruma.state.task import KEEP_WORKING, MODES, Mode
 from daruma.state.usage import Usage
 from daruma.tools.calls import tool_result, void_approval
 from daruma.tools.calls._approvals import MAX_VOIDED, endless_changes

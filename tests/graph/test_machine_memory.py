@@ -38,9 +38,9 @@ from daruma.graph.scope import (
 from daruma.graph.storage import open_postgres
 from daruma.state.budget import count_steps
 from daruma.state.channels import Update
+from daruma.state.mode import Mode
 from daruma.state.plan import first_failed
 from daruma.state.settings import Settings, Tools
-from daruma.state.task import Mode
 from daruma.tools.calls import Registry, Tool
 from daruma.tools.calls._tool import Toolset
 from daruma.tools.memory import new_memory

@@ -21,7 +21,8 @@ from tests.scripted_runs import (
 
 from daruma.graph.history import UndoRefused
 from daruma.state.errors import WorkspaceBusy
-from daruma.state.task import Mode, Status
+from daruma.state.mode import Mode
+from daruma.state.task import Status
 from daruma.tools.files import workspace_locked
 from daruma.tools.snapshots import Restored, RestoreRefused
 

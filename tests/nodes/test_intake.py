@@ -11,7 +11,8 @@ from tests.parts import a_context, a_failure, a_phase, a_plan, a_task, settings
 from daruma.nodes.intake import intake
 from daruma.state.channels import State, Update
 from daruma.state.events import Event, TaskStarted
-from daruma.state.task import Mode, Task
+from daruma.state.mode import Mode
+from daruma.state.task import Task
 
 
 async def read(text: str, state: State | None = None, **sections: Any) -> Update:

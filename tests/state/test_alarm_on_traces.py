@@ -11,7 +11,7 @@ from tests.state.traces.endless import ENDLESS
 from tests.state.traces.honest import HONEST
 from tests.state.traces.trace import Turn, runs_before_alarm
 
-from daruma.state.task import Mode
+from daruma.state.mode import Mode
 
 EACH = 50
 """Traces of a class in each mode."""

@@ -24,7 +24,7 @@ from daruma.state.context import (
 )
 from daruma.state.context import PiecePlace as Place
 from daruma.state.lessons import Instruction, KnownPitfall, Lessons, Recalled, Remembered
-from daruma.state.task import Mode
+from daruma.state.mode import Mode
 from daruma.state.text import LONGEST as LONGEST_HISTORICAL_PITFALLS
 from daruma.state.text import printable_line
 

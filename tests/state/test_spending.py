@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.parts import a_phase, a_plan, a_state, a_task, settings, taken
 
 from daruma.state.budget import in_scope
+from daruma.state.mode import Mode
 from daruma.state.spending import (
     AGAIN,
     STOP,
@@ -30,7 +31,7 @@ from daruma.state.spending import (
     with_shares,
 )
 from daruma.state.steps import Audit, Grant, Overrun, Step, StepKind
-from daruma.state.task import Amounts, Limits, Measure, Mode, Scope
+from daruma.state.task import Amounts, Limits, Measure, Scope
 from daruma.state.usage import Attempt, Failover, Usage
 
 MORE = Amounts(tokens=5, usd=0.5, seconds=2.0)

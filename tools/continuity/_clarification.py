@@ -25,10 +25,10 @@ from daruma.state.conversation import (
 from daruma.state.events import ClarificationRequested, ClarificationResolved
 from daruma.state.failure import Failure
 from daruma.state.messages import Messages
+from daruma.state.mode import Mode
 from daruma.state.outcome import answer, waits
 from daruma.state.record import copy_with
 from daruma.state.steps import Step
-from daruma.state.task import Mode
 from daruma.tools.calls import VisibleTools, tool_result
 from daruma.tools.context import Context
 

@@ -12,8 +12,8 @@ from daruma.state import budget
 from daruma.state.channels import State
 from daruma.state.conversation import Clarification, each_of
 from daruma.state.failure import ModelFailed
+from daruma.state.mode import split_prefix
 from daruma.state.steps import Step
-from daruma.state.task import split_prefix
 from daruma.tools.calls import audit_answer
 from daruma.tools.calls.repair import strip_fence
 from daruma.tools.context import EXACT, Context

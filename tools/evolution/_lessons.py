@@ -11,8 +11,9 @@ from langgraph.store.base import BaseStore
 
 from daruma.state.events import LessonsGiven
 from daruma.state.lessons import Experience, KnownPitfall, Lessons, Pitfall, WouldHave
+from daruma.state.mode import KEEP_WORKING, Mode
 from daruma.state.settings import Settings
-from daruma.state.task import KEEP_WORKING, Mode, Task
+from daruma.state.task import Task
 from daruma.state.text import printable_line
 from daruma.tools.context import Context
 from daruma.tools.evolution._pitfalls import Pitfalls

@@ -38,8 +38,8 @@ from daruma.graph.storage._ledgers import (
 from daruma.graph.sync import run
 from daruma.graph.sync import run as run_on_loop
 from daruma.state.errors import Busy, DamagedState, HoldLost, ThreadBusy, WorkspaceBusy
+from daruma.state.mode import Mode
 from daruma.state.settings import Settings
-from daruma.state.task import Mode
 from daruma.state.text import REFERENCE
 from daruma.tools.calls import Effect, Journal, NoJournal, Outcome
 

@@ -11,8 +11,8 @@ from tests.parts import a_state, a_task
 from daruma.state.budget import record_step
 from daruma.state.calls import ToolTask
 from daruma.state.failure import Failure
+from daruma.state.mode import Mode
 from daruma.state.progress import alarm, observe_results, signature_of
-from daruma.state.task import Mode
 from daruma.tools.calls import tool_result
 
 

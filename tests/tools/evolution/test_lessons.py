@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from daruma.state.events import Event, LessonsGiven
 from daruma.state.lessons import Experience, Lessons, Setback, Tried
-from daruma.state.task import Mode
+from daruma.state.mode import Mode
 from daruma.tools.evolution import (
     Learning,
     Pitfalls,

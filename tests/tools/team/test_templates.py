@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.parts import a_task, settings
 
+from daruma.state.mode import MODES
 from daruma.state.settings import Settings, Team, Tools, propose_trust
-from daruma.state.task import MODES
 from daruma.tools.team import Expert, TemplateRefused, settings_of, team_of, template_named
 from daruma.tools.team._templates import LARGEST, read_template, templates
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from daruma.state.task import KEEP_WORKING, MODES, Mode, split_prefix
+from daruma.state.mode import KEEP_WORKING, MODES, Mode, split_prefix
 
 
 def test_there_are_four_modes() -> None:
