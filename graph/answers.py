@@ -48,19 +48,6 @@ def stale_ids(given: Any, snapshot: StateSnapshot) -> Collection[str]:
     return [id_ for id_ in given.resume if id_ not in pending]
 
 
-def readdress(
-    given: Command[Any], snapshot: StateSnapshot, accepted: Mapping[str, Any]
-) -> Command[Any]:
-    """Address a late reply to the review as it is asked now, if what was parked is what it answers.
-
-    ``accepted`` are the replies on record for the ids that it names.
-    """
-    if list(accepted.values()) != [PARK] or not isinstance(given.resume, Mapping):
-        return given
-    (reply,) = given.resume.values()
-    return Command(resume={_parked_review(open_questions(snapshot)): reply})
-
-
 def _parked_review(pending: Mapping[str, Any]) -> str | None:
     parked = [id_ for id_, value in pending.items() if is_review(value) and value.get("parked")]
     return parked[0] if parked else None
@@ -76,10 +63,13 @@ def is_review(value: object) -> bool:
 
 async def readdress_reply(checkpointer: Any, given: Any, snapshot: StateSnapshot) -> Any:
     """Address a reply to a plan that was parked meanwhile to the question as it is asked now."""
-    stale, thread = stale_ids(given, snapshot), thread_id_of(snapshot)
-    if not stale:
+    if not (stale := stale_ids(given, snapshot)):
         return given
-    return readdress(given, snapshot, await replies_of(checkpointer).find(thread, stale))
+    accepted = await replies_of(checkpointer).find(thread_id_of(snapshot), stale)
+    if list(accepted.values()) != [PARK]:
+        return given
+    (reply,) = given.resume.values()
+    return Command(resume={_parked_review(open_questions(snapshot)): reply})
 
 
 async def accept_reply(checkpointer: Any, admitted: Any, snapshot: StateSnapshot) -> Any:

@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from daruma.graph.errors import ExitRun, Node
 from daruma.graph.fast_path import add_branch, run_quietly
-from daruma.graph.learning import AskText, Evolution, ask_with
+from daruma.graph.learning import Evolution, ask_with
 from daruma.graph.machine import (
     ENTRY,
     MEMBER_ENTRY,
@@ -331,14 +331,9 @@ def build_graph(  # noqa: PLR0913  # each is a part of the graph
     compiled = builder(contexts).compile(checkpointer=saver, store=store, name="daruma")
     run_quietly(compiled, TABLE)
     member = cache(partial(member_of, contexts))
-    evolution = Evolution(partial(ask_under, contexts))
+    evolution = Evolution(lambda given: ask_with(contexts.asker(given.llm), given))
     measured = contexts.measured
     return Machine.of(compiled, settings, contexts.check, member, evolution, form, measured)
-
-
-def ask_under(contexts: Contexts, settings: Settings) -> AskText:
-    """Return what evolution asks the auxiliary model with, under a run's settings."""
-    return ask_with(contexts.asker(settings.llm), settings)
 
 
 def builder(contexts: Contexts) -> Builder:

@@ -29,9 +29,9 @@ after a failure (EM-05), for a cancellation (EM-02), and for a run that is cut o
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import aclosing, contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from langgraph.errors import GraphBubbleUp
 
@@ -40,10 +40,6 @@ from daruma.state.channels import State, Update
 from daruma.state.errors import CutOff
 from daruma.state.failure import Code, Failure, ModelFailed, TaskFailed
 from daruma.tools.context import Context
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
 
 # --- Exceptions that leave the machine as they are: cancellations, and failures without a fallback.
 #

@@ -1,11 +1,22 @@
-"""What a run tells those who follow it: events, server-sent events, HTTP status."""
+"""What a run tells those who follow it, and HTTP: events as they come, statuses, who may call."""
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    MutableMapping,
+)
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from ipaddress import ip_address
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
@@ -115,7 +126,7 @@ class Following:
         newest: StoredEvent | None = None
         said: list[StoredEvent] = []
         while True:
-            busy = await self._is_busy()  # first: what is told is read
+            busy = await standing_of(self.database, self.thread_id)  # first: what is told is read
             told = await self.log.read(self.thread_id, self.after)
             said += [self.log.said(self.thread_id, each) for each in ear.take()]
             for each in told:
@@ -126,7 +137,8 @@ class Following:
             while said and said[0].id <= self.after:
                 yield StoredEvent(self.after, said.pop(0).event)
             ends = newest is not None and newest.type == RunStopped.type
-            if ends and len(told) < EVENTS_AT_ONCE and not await self._is_busy():
+            ends = ends and len(told) < EVENTS_AT_ONCE
+            if ends and not await standing_of(self.database, self.thread_id):
                 return
             if not told and not busy:
                 config = RunnableConfig(configurable={"thread_id": self.thread_id})
@@ -141,9 +153,6 @@ class Following:
     def __iter__(self) -> Iterator[StoredEvent]:
         """Yield the same on a thread that may wait."""
         return iterate(aiter(self))
-
-    async def _is_busy(self) -> bool:
-        return await standing_of(self.database, self.thread_id) is not None
 
 
 # --- Events of a thread in the form that browsers listen to: server-sent events.
@@ -203,3 +212,82 @@ def status_of(error: DarumaError) -> int:
     422 is for a request or a reply that is none, 503 for a lost database, 500 for all else.
     """
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+
+
+# --- Who may call a server of ours: programs on this machine, and pages of listed origins (SE-03).
+#
+# Any page that somebody looks at can send requests to a server on the same machine. CORS alone
+# keeps it from reading the answers: what a request starts has begun by then.
+
+_Scope = MutableMapping[str, Any]
+_Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+_Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+_App = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
+
+_WITHIN: Final = "/noauth"
+"""Where LangGraph's server calls itself, within its process; no request from outside has it."""
+
+
+class ListedOrigins:
+    """ASGI middleware that refuses, with 403 and one line, what other pages have a browser send.
+
+    ``origins`` are the pages that may call, such as ``https://app.example.org``; those of this
+    machine may, too. The name that a request was sent to has to be this machine's, an address, or
+    that of a listed origin: a page can have its own name point here.
+    """
+
+    def __init__(self, app: _App, origins: Collection[str] = ()) -> None:
+        self.app = app
+        self._origins = {each.rstrip("/").lower() for each in origins}
+        self._hosts = {_host(each) for each in self._origins}
+
+    async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
+        outside = not str(scope.get("root_path", "")).startswith(_WITHIN)
+        said = self._refused(scope) if scope["type"] != "lifespan" and outside else None
+        if said is None:
+            await self.app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": said})
+        else:
+            body, kind = json.dumps({"error": said}).encode(), b"application/json"
+            headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
+            await send({"type": "http.response.start", "status": 403, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
+
+    def _refused(self, scope: _Scope) -> str | None:
+        """Say why a request is refused; None for one that is not."""
+        hosts = _values(scope, b"host")
+        host = _host(f"//{hosts[0]}") if len(hosts) == 1 else ""
+        known = host in self._hosts or _is_here(host) or _is_address(host)
+        if not host or not known:
+            return f"host {hosts!r:.200} is not listed: use localhost or an address, or list it"
+        for origin in _values(scope, b"origin"):
+            own = origin.partition("://")[2] == hosts[0]
+            if not (own or origin in self._origins or _is_here(_host(origin))):
+                return f"origin {origin!r:.200} may not call this server: it is not listed"
+        return None
+
+
+def _values(scope: _Scope, name: bytes) -> list[str]:
+    return [value.decode("latin-1").lower() for key, value in scope["headers"] if key == name]
+
+
+def _host(origin: str) -> str:
+    try:
+        return urlsplit(origin).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _is_here(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    return _is_address(host) and ip_address(host).is_loopback
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -12,6 +12,7 @@ from langchain_core.runnables.config import merge_configs
 from langgraph.checkpoint.base import CheckpointMetadata
 from langgraph.types import StateSnapshot
 
+from daruma.graph.requests import thread_id_of
 from daruma.state import plan as phases
 from daruma.state.calls import ToolTask
 from daruma.state.channels import State
@@ -256,7 +257,7 @@ def place_of(
     past: StateSnapshot, to: str | None, *, thread: str = "", travelled: bool = False
 ) -> Place:
     """Return the state that is meant; blocks. Raises :class:`UndoRefused`."""
-    state, thread = _state(past), thread or _thread_of(past)
+    state, thread = _state(past), thread or thread_id_of(past)
     if to is None:
         return _of_savepoint(_expected(state, travelled=travelled), thread)
     if found := latest(state.savepoints, to):
@@ -302,12 +303,8 @@ def _state(past: StateSnapshot) -> State:
     if past.created_at is None:
         asked = past.config.get("configurable", {}).get("checkpoint_id")
         what = f"checkpoint {asked!r} on thread" if asked else "thread"
-        raise UndoRefused(f"there is no {what} {_thread_of(past)!r}")
+        raise UndoRefused(f"there is no {what} {thread_id_of(past)!r}")
     return State(**past.values)
-
-
-def _thread_of(past: StateSnapshot) -> str:
-    return str(past.config.get("configurable", {}).get("thread_id"))
 
 
 def _expected(state: State, *, travelled: bool) -> Savepoint:

@@ -171,22 +171,12 @@ class Ended:
     remembered: bool = True
 
 
-@dataclass(frozen=True)
-class _Call:
-    """A node, and what it was called with."""
-
-    node: str
-    state: State
-    settings: Settings
-    store: BaseStore | None
-
-
 class HandingOver:
     """What one run has come to, for as long as it lasts; then it is handed over, at most once."""
 
     def __init__(self, hand_over: Callable[[Ended], None], *, remembered: bool = True) -> None:
         self._hand_over, self._remembered = hand_over, remembered
-        self._newest: _Call | None = None
+        self._newest: tuple[str, State, Context] | None = None
         self._status: Status | None = None
         self._earlier: str | None = None
         self._waits = False
@@ -198,7 +188,7 @@ class HandingOver:
         if node == "intake":  # the task that it finds is the one before
             self._earlier = state.task.id if state.task else None
         begun = state.task is not None and state.task.id != self._earlier
-        self._newest = _Call(node, state, context.settings, context.store) if begun else None
+        self._newest = (node, state, context) if begun else None
         self._status = None
 
     def waits(self) -> None:
@@ -229,18 +219,18 @@ class HandingOver:
         self._newest = self._status = None
         if newest is None or self._waits or isinstance(error, _LATER):
             return
-        state = newest.state
+        node, state, context = newest
         if status is None and error is not None:
             status = "cancelled"
             if isinstance(error, Exception):
                 status = "failed"
                 if not state.failure:  # it left the machine by another
                     of_task = error.failure if isinstance(error, TaskFailed) else None
-                    failure = of_task or bug_in(newest.node, error)
+                    failure = of_task or bug_in(node, error)
                     state = replace(state, failure=failure, origin=state.origin or failure)
         if status:
             kept = self._remembered
-            self._hand_over(Ended(state, status, newest.settings, newest.store, kept))
+            self._hand_over(Ended(state, status, context.settings, context.store, kept))
 
 
 # --- Learning from ended tasks, beside the runs: it delays no answer and fails no task (EV-01).

@@ -12,7 +12,7 @@ error handler, which moves the agent where ``ON_BUG`` says, the dotted edges of 
 cycle spends a budget, so every walk ends; what it ends with is one ``TaskResult`` (MO-07).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,16 +50,12 @@ def ready_calls(state: State) -> list[object]:
     ]
 
 
-def ready_looks(state: State) -> list[object]:
-    """Return what the look node is sent: the planner's calls, which are of no phase."""
-    return ready_calls(replace(state, plan=None))
-
-
 Target = str | Each
 Router = Callable[[Any], str]
 
 EACH_TOOL = Each("tool", ready_calls)
-EACH_LOOK = Each("look", ready_looks)
+EACH_LOOK = Each("look", lambda state: ready_calls(replace(state, plan=None)))
+"""The planner's calls are of no phase."""
 EACH_MEMBER = Each("member", assignments)
 
 CALLED: dict[str, Target] = {
@@ -82,10 +78,7 @@ RECOVERED: dict[str, Target] = {
 """Where an action against a failure leads; never back to recovery itself."""
 
 TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
-    "intake": (
-        routes.after_intake,
-        {"planned": "plan", "direct": "main", "refused": "emergency"},
-    ),
+    "intake": (routes.after_intake, {"planned": "plan", "direct": "main", "refused": "emergency"}),
     "plan": (
         routes.after_plan,
         {
@@ -135,12 +128,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
     ),
     "compress": (
         routes.after_compress,
-        {
-            "answerable": "main",
-            "plannable": "plan",
-            "reflectable": "reflect",
-            "fatal": "settle",
-        },
+        {"answerable": "main", "plannable": "plan", "reflectable": "reflect", "fatal": "settle"},
     ),
     "repair": (routes.after_repair, CALLED),
     "gate": (
@@ -167,14 +155,8 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
             "spent": "pause",
         },
     ),
-    "reflect": (
-        routes.after_reflect,
-        {"learned": "main", "crowded": "compress", "spent": "pause"},
-    ),
-    "recovery": (
-        routes.after_recovery,
-        {"unsure": "consult", "spent": "pause", **RECOVERED},
-    ),
+    "reflect": (routes.after_reflect, {"learned": "main", "crowded": "compress", "spent": "pause"}),
+    "recovery": (routes.after_recovery, {"unsure": "consult", "spent": "pause", **RECOVERED}),
     "consult": (routes.after_consult, RECOVERED),
     "pause": (
         routes.after_pause,
@@ -205,10 +187,7 @@ TABLE: dict[str, tuple[Router, dict[str, Target]]] = {
         routes.after_structure,
         {"structured": "finish", "again": "structure", "failed": "emergency", "spent": "pause"},
     ),
-    "rollback": (
-        routes.after_rollback,
-        {"next": "begin", "replan": "plan", "failed": "emergency"},
-    ),
+    "rollback": (routes.after_rollback, {"next": "begin", "replan": "plan", "failed": "emergency"}),
     "emergency": (routes.after_emergency, {"stated": "finish"}),
     "finish": (routes.after_finish, {"ended": END, "held": "hold", "steered": "main"}),
     "hold": (routes.after_hold, {"again": "rollback", "next": "begin", "failed": "emergency"}),
@@ -242,7 +221,6 @@ ON_BUG: dict[str, str] = {
 A tool's leads where its siblings go, so that all calls join.
 """
 
-
 NOT_A_MEMBERS = (
     *("intake", "plan", "look", "spec_review", "begin", "structure"),
     *("delegate", "member", "merge"),
@@ -253,10 +231,7 @@ NOT_A_MEMBERS = (
 def of_a_member() -> dict[str, tuple[Router, dict[str, Target]]]:
     """Return the table of a team member: the same, without what comes before and after a phase."""
     return {
-        name: (
-            router,
-            {out: to for out, to in edges.items() if node_of(to) not in NOT_A_MEMBERS},
-        )
+        name: (router, {out: to for out, to in edges.items() if node_of(to) not in NOT_A_MEMBERS})
         for name, (router, edges) in TABLE.items()
         if name not in NOT_A_MEMBERS
     }
@@ -276,11 +251,7 @@ def mermaid() -> str:
     Solid edges are the table's, labelled with their outcomes; thick ones are entered once for each
     item. Dotted edges are the error handlers', drawn once where several nodes share one.
     """
-    lines = ["flowchart TD", '    __start__(["start"]) --> ' + ENTRY, *_edges(), *_bugs()]
-    return "\n".join(lines) + "\n"
-
-
-def _edges() -> Iterator[str]:
+    lines = ["flowchart TD", '    __start__(["start"]) --> ' + ENTRY]
     for name, (_, outcomes) in TABLE.items():
         by_target: dict[Target, list[str]] = {}
         for outcome, target in outcomes.items():
@@ -288,10 +259,7 @@ def _edges() -> Iterator[str]:
         for target, labels in by_target.items():
             arrow = "==>" if isinstance(target, Each) else "-->"
             end = '__end__(["end"])' if target == END else node_of(target)
-            yield f"    {name} {arrow}|{', '.join(labels)}| {end}"
-
-
-def _bugs() -> Iterator[str]:
+            lines.append(f"    {name} {arrow}|{', '.join(labels)}| {end}")
     groups: dict[str, list[str]] = {}
     for name, target in ON_BUG.items():
         groups.setdefault(target, []).append(name)
@@ -299,7 +267,8 @@ def _bugs() -> Iterator[str]:
     for target, names in groups.items():
         end = "__end__" if target == END else target
         if len(names) == 1:
-            yield f"    {names[0]} -.->|bug| {end}"
+            lines.append(f"    {names[0]} -.->|bug| {end}")
         else:
             where = "any other node" if target == most else ", ".join(names)
-            yield f'    bug_{target}{{{{"a bug in {where}"}}}} -.-> {end}'
+            lines.append(f'    bug_{target}{{{{"a bug in {where}"}}}} -.-> {end}')
+    return "\n".join(lines) + "\n"

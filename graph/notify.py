@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -68,16 +68,14 @@ async def _notify(
 
 def message_of(asked: OpenQuestion) -> dict[str, Any]:
     """Return what is told of a question: never its arguments or files, and no keys."""
-    told: Mapping[str, Any] = mask_keys(
-        {
-            "thread": asked.thread_id,
-            "kind": asked.kind,
-            "id": asked.interrupt_id,
-            "since": asked.since.isoformat(),
-            "text": asked.text[:_TEXT],
-        }
-    )
-    return dict(told)
+    told = {
+        "thread": asked.thread_id,
+        "kind": asked.kind,
+        "id": asked.interrupt_id,
+        "since": asked.since.isoformat(),
+        "text": asked.text[:_TEXT],
+    }
+    return {**mask_keys(told)}
 
 
 async def _deliver(way: Callable[[], None]) -> None:

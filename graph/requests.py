@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import cache, partial
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final, get_args
 from uuid import uuid4
 
 from langchain_core.messages import (
@@ -60,15 +60,16 @@ def request(given: object, *, known: Sequence[AnyMessage] = (), within: bool = F
     if not within:
         return _request(given, known)
     if isinstance(given, Mapping):
-        given = {key: given[key] for key in _keys() if given.get(key)}
+        given = {key: given[key] for key in _KEYS if given.get(key)}
     elif hasattr(given, "messages"):  # a dataclass, or a model of Pydantic's
-        given = {key: value for key in _keys() if (value := getattr(given, key, None))}
+        given = {key: value for key in _KEYS if (value := getattr(given, key, None))}
     try:
         return _request(given, known, within=True)
     except RequestRefused as refused:
         raise RequestRefused(f"{refused}; {_OF_STATE}") from None
 
 
+_KEYS: Final = tuple(Input.__annotations__)
 _OF_STATE: Final = (
     "in another graph its messages, mode, workspace, rubric and continuity are the request: leave "
     "out what means something else there, by add_node(..., input_schema=...) or a node that calls "
@@ -103,17 +104,11 @@ def _request(given: object, known: Sequence[AnyMessage], *, within: bool = False
 
 
 def _check_keys(given: Mapping[Any, Any]) -> None:
-    known = _keys()
     for key in given:
-        if key not in known:
-            close = get_close_matches(str(key), known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+        if key not in _KEYS:
+            close = get_close_matches(str(key), _KEYS, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(_KEYS)}"
             raise RequestRefused(f"unknown key {key!r} in the request; {hint}")
-
-
-@cache
-def _keys() -> dict[str, Any]:
-    return get_type_hints(Input)
 
 
 def _messages(given: Any, known: Sequence[AnyMessage], *, within: bool) -> list[AnyMessage]:

@@ -57,15 +57,7 @@ def after_intake(state: State) -> Literal["planned", "direct", "refused"]:
 def after_plan(
     state: State,
 ) -> Literal[
-    "looks",
-    "looked",
-    "proposed",
-    "accepted",
-    "unusable",
-    "hopeless",
-    "failed",
-    "crowded",
-    "spent",
+    "looks", "looked", "proposed", "accepted", "unusable", "hopeless", "failed", "crowded", "spent"
 ]:
     if state.overrun:
         return "spent"
@@ -141,9 +133,7 @@ def after_main(
     return _called(state) if state.calls else _said(state)
 
 
-def after_compress(
-    state: State,
-) -> Literal["answerable", "plannable", "reflectable", "fatal"]:
+def after_compress(state: State) -> Literal["answerable", "plannable", "reflectable", "fatal"]:
     if state.steps and state.steps[-1].signature == budget.GAVE_UP:
         return "plannable"  # where it ends
     if state.failure or state.compaction is None:

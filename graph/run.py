@@ -136,9 +136,8 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         """Make the machine of a compiled graph."""
         machine = cls.__new__(cls)
         machine.__dict__.update(compiled.__dict__, settings=settings, check=check, member=member)
-        machine.evolution = evolution or Evolution()
+        machine.evolution, machine.measured = evolution or Evolution(), measured
         machine.response_format = response_format
-        machine.measured = measured
         show_in_notebooks()
         return machine
 
@@ -169,10 +168,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
 
     @override
     async def astream(
-        self,
-        input: Any,
-        config: RunnableConfig | None = None,
-        **options: Any,
+        self, input: Any, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[Any]:
         if options.get("context"):  # a model's client, an expert's file may be looked at
             options = await in_thread(self._checked, options, config)
@@ -280,9 +276,8 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
             try:
                 await self.aget_state(newest(config))
             except DamagedState:
-                return self.copy({"checkpointer": saver.going_on_from(*given)}), without_start(
-                    config
-                )
+                own = self.copy({"checkpointer": saver.going_on_from(*given)})
+                return own, without_start(config)
         return self, config
 
     # --- What is kept of a thread: read by anybody, written by who holds it.
@@ -333,8 +328,9 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
 
     def _refuse_no_thread(self, config: RunnableConfig | None) -> None:
         """What a checkpointer keeps, it keeps by the name of a thread."""
-        own = isinstance(self.checkpointer, BaseCheckpointSaver)
-        if own and not self.holds and not is_within(self._thread(config)):
+        own, thread = isinstance(self.checkpointer, BaseCheckpointSaver), self._thread(config)
+        named = "thread_id" in thread.get("configurable", {})
+        if own and not self.holds and not is_within(thread) and not named:
             raise RequestRefused(
                 'say which thread it is, as in {"configurable": {"thread_id": "..."}}: this graph '
                 "keeps threads"
@@ -346,8 +342,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         if SAVER_KEY not in thread.get("configurable", {}):
             if not isinstance(self.checkpointer, BaseCheckpointSaver):
                 raise RequestRefused(NO_THREADS)
-            if not self._remembers(config):
-                self._refuse_no_thread(config)
+            self._refuse_no_thread(config)
         return config if config and "configurable" in config else thread
 
     def _remembers(self, config: RunnableConfig | None) -> bool:
@@ -357,8 +352,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         return kept and "thread_id" in thread.get("configurable", {})
 
     def _thread_id(self, config: RunnableConfig | None) -> str:
-        if not self._remembers(config):
-            self._refuse_no_thread(config)
+        self._refuse_no_thread(config)
         return str(self._thread(config)["configurable"]["thread_id"])
 
     def _thread(self, config: RunnableConfig | None) -> RunnableConfig:

@@ -262,7 +262,8 @@ class Contexts:
 
     def bound(self, node: Node) -> Callable[..., Coroutine[Any, Any, Update]]:
         """Return a node in the form that LangGraph calls: its context comes from the run."""
-        return BoundNode(self, node)
+        # No function: LangGraph would read its source, to find graphs.
+        return partial(self.call, node)
 
     async def call(
         self, node: Node, state: Any, runtime: Runtime[Settings], config: RunnableConfig
@@ -401,20 +402,6 @@ class Contexts:
             self._askers.setdefault(key, made)
         self._newest = llm, self._askers[key]
         return self._askers[key]
-
-
-@dataclass(frozen=True)
-class BoundNode:
-    """A node as LangGraph calls it; it would read the source of a function, to find graphs."""
-
-    contexts: Contexts
-    node: Node
-
-    async def __call__(
-        self, state: Any, runtime: Runtime[Settings], config: RunnableConfig
-    ) -> Update:
-        """Call the node."""
-        return await self.contexts.call(self.node, state, runtime, config)
 
 
 def _evaluate(state: State, context: Context, call: ToolTask, args: Mapping[str, Any]) -> ToolTask:

@@ -1,7 +1,7 @@
 """Build the one result that a task ends with."""
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from langchain_core.messages import AIMessage, ToolMessage
 
@@ -34,9 +34,10 @@ async def finish(state: State, context: Context) -> Update:
         wanted = state.structured
         return {**told, "structured": replace(wanted, value=None)} if wanted else told
     output = output_text(state, status, words_of(context.settings.fallback_chain))
-    confined = await _weakest_confinement(state, context)
-    level = confined.level if confined else None
-    notes = _notes(state, confined)
+    level, left = await _weakest_confinement(state, context)
+    notes = _notes(state)
+    if left:
+        notes += (f"commands ran at sandbox level {level}, not covered: {', '.join(left)}",)
     if folders := context.settings.skills.folders:
         workspace = state.task.workspace if state.task else None
         notes += await in_thread(untrusted_note, folders, workspace)
@@ -71,8 +72,7 @@ def output_text(state: State, status: Status, words: Words) -> str:
     if status == "completed" or (status == "parked" and answer(state)):
         return answer(state)
     if status == "max_steps_exceeded":
-        headline = words.headlines.get("max_steps_exceeded")
-        return f"{headline}：{stopped_text(state)}" if headline else stopped_text(state)
+        return words.headed("max_steps_exceeded", stopped_text(state))
     reason = state.error.message if state.error else words.unknown
     return words.ended.format(status=status, reason=reason)
 
@@ -87,32 +87,20 @@ def _status_of_plan(state: State) -> Status:
     return fallen.outcome if fallen and fallen.outcome else "failed"
 
 
-@dataclass(frozen=True)
-class _Confinement:
-    """How a command of the task was confined."""
-
-    level: str
-    not_covered: tuple[str, ...]
-
-    @property
-    def note(self) -> str:
-        """Say what it leaves open; nothing if that is nothing."""
-        left = ", ".join(self.not_covered)
-        return f"commands ran at sandbox level {self.level}, not covered: {left}" if left else ""
-
-
-async def _weakest_confinement(state: State, context: Context) -> _Confinement | None:
-    """Return the weakest that commands ran in; None for a task that ran none."""
+async def _weakest_confinement(
+    state: State, context: Context
+) -> tuple[str | None, tuple[str, ...]]:
+    """Return the weakest level that commands ran at, and what it leaves open; None if none ran."""
     checks = [c for each in _verifications(state) for c in each.checks if not c.by_judge]
-    ran = [_Confinement(check.sandbox, check.not_covered) for check in checks]
+    ran = [(check.sandbox, check.not_covered) for check in checks]
     of_task = (m for m in state.messages if str(m.id).startswith(f"{state.task_id}:"))
     calls = (m for m in of_task if isinstance(m, ToolMessage) and m.name in _COMMANDS)
     if state.task and state.task.workspace and any(m.status == "success" for m in calls):
         with suppress(SandboxUnavailable):  # then no call has run any
             opened = await context.open_sandbox()
-            ran.append(_Confinement(opened.level, opened.not_covered))
+            ran.append((opened.level, opened.not_covered))
     strength = {str(level): number for level, number in STRENGTH.items()}
-    return min(ran, key=lambda each: strength.get(each.level, 0), default=None)
+    return min(ran, key=lambda each: strength.get(each[0], 0), default=(None, ()))
 
 
 def _verifications(state: State) -> list[Verification]:
@@ -121,9 +109,8 @@ def _verifications(state: State) -> list[Verification]:
     return [each for each in checked if each]
 
 
-def _notes(state: State, confined: _Confinement | None) -> tuple[str, ...]:
+def _notes(state: State) -> tuple[str, ...]:
     notes: list[str] = []
     for each in _verifications(state):
         notes += [each.note, *(f"{c.command}: {c.note}" for c in each.checks if c.note)]
-    notes += [confined.note] if confined else []
     return tuple(dict.fromkeys(note for note in notes if note))

@@ -47,7 +47,7 @@ async def gate(state: State, context: Context) -> Update:
     told = "; ".join(filter(None, (changed_tests_note(state), damaged)))
     scopes = _SCOPES[context.settings.tools.always][: 2 if workspace else 1]
     shown = tuple(each.approval for each in opened.approvals)
-    question = approval_request(shown, None, told, scopes)
+    question = approval_request(shown, told, scopes)
     reply: Decisions = ask_person(question, context.now(), context.emit)
     return await _carry_out(state, opened, reply, context)
 

@@ -26,13 +26,7 @@ from daruma.state.record import copy_with
 from daruma.state.settings import PromptPiece
 from daruma.state.steps import ContextUsage
 from daruma.state.verification import judged_by
-from daruma.tools.calls import (
-    VisibleTools,
-    audit_answer,
-    read_answer,
-    tool_result,
-    unusable_answer,
-)
+from daruma.tools.calls import VisibleTools, audit_answer, read_answer, tool_result, unusable_answer
 from daruma.tools.context import (
     Answer,
     Context,
@@ -182,10 +176,12 @@ def prompt(
 ) -> str:
     """Build the system prompt. It stays the same for a whole task: providers can cache it.
 
-    ``skills`` says whether the tools are shown that read them.
+    ``skills`` says whether the tools are shown that read them. Its end asks for an answer that
+    needs no second request for its form (FA-10), but not in each phase.
     """
     task, added = state.task, pieces(state, prompts or {}, "system")
-    form = _form(state)
+    wanted = state.structured if task and task.mode not in KEEP_WORKING else None
+    form = FORM + json.dumps(wanted.schema, ensure_ascii=False) if wanted else ""
     if task is None or task.mode == "direct_chat":
         return "\n\n".join(part for part in (CHAT, *added, form) if part)
     learned = learned_instruction(state.lessons, task.expert or "main", "system")
@@ -195,13 +191,6 @@ def prompt(
     role, judged = task.role.strip(), judged_by(task.rubric)
     parts = (WORK, files, there, own, goal, role, judged, *added, learned, form)
     return "\n\n".join(part for part in parts if part)
-
-
-def _form(state: State) -> str:
-    """Ask for an answer that needs no second request for its form (FA-10); not in each phase."""
-    if state.structured is None or state.task is None or state.task.mode in KEEP_WORKING:
-        return ""
-    return FORM + json.dumps(state.structured.schema, ensure_ascii=False)
 
 
 def _read_answer(

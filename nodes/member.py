@@ -13,7 +13,6 @@ from daruma.state.lessons import Recalled
 from daruma.state.outcome import LONGEST_ANSWER, answer, last_answer
 from daruma.state.plan import Assignment, Phase, Plan, Report
 from daruma.state.savepoint import Savepoint, savepoint_id
-from daruma.state.task import Task
 from daruma.state.verification import judged_by
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
@@ -110,11 +109,20 @@ def build_member_state(
     )
     text = phase.instructions if helps else "\n\n".join(each for each in said if each)
     message = HumanMessage(text, id=phases.message_id(given.plan_id, phase.id))
+    drawn = place and Savepoint(
+        id=savepoint_id(task.id, phase.id, "phase"),
+        task_id=task.id,
+        phase_id=phase.id,
+        when="phase",
+        workspace=str(place.folder),
+        snapshot=place.began.id,
+        at=place.began.at,
+    )
     return State(
         task=task,
         plan=phases.start(plan, phase.id),
         messages=[message],
-        savepoints=[_first_savepoint(task, phase.id, place)] if place else [],
+        savepoints=[drawn] if drawn else [],
     )
 
 
@@ -128,18 +136,6 @@ async def _recall_for_phase(begun: State, phase: Phase, context: Context) -> Rec
         context.emit(replace(event, member=phase.id))
 
     return await recall(begun.task, about, context.store, context.settings.memory, emit)
-
-
-def _first_savepoint(task: Task, phase_id: str, place: MemberWorktree) -> Savepoint:
-    return Savepoint(
-        id=savepoint_id(task.id, phase_id, "phase"),
-        task_id=task.id,
-        phase_id=phase_id,
-        when="phase",
-        workspace=str(place.folder),
-        snapshot=place.began.id,
-        at=place.began.at,
-    )
 
 
 async def _build_report(given: Assignment, ended: State, place: MemberWorktree | None) -> Report:

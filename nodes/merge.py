@@ -25,7 +25,6 @@ from daruma.state.plan import Phase, Plan, Report, with_conflicts, with_red_chec
 from daruma.state.savepoint import Savepoint
 from daruma.state.spending import spending
 from daruma.state.steps import Step
-from daruma.state.task import Task
 from daruma.state.verification import Verification, excerpt
 from daruma.tools.calls import tool_result
 from daruma.tools.context import Context, begin_step
@@ -73,7 +72,8 @@ async def merge(state: State, context: Context) -> Update:
     for report in reports:
         round_ = await _join_report(round_, report, state, context)
     steps = [step for report in reports for step in report.steps]
-    rubric = whole_rubric(state.task, round_.plan)
+    all_done = all(phase.status == "completed" for phase in round_.plan.phases)
+    rubric = state.task.rubric if state.task and all_done else ()  # the whole is judged then
     if (len(round_.met) > 1 or rubric) and state.task and state.task.verify:
         record = begin_step(state, "verify", context)
         round_ = await _check_whole(round_, state, context, rubric, steps)
@@ -218,12 +218,6 @@ def _close_phase(plan: Plan, phase: Phase, failure: Failure | None, context: Con
     else:
         context.emit(phase_failed(current, closed))
     return closed
-
-
-def whole_rubric(task: Task | None, plan: Plan) -> tuple[str, ...]:
-    """Return what the whole is judged by once each phase is completed; nothing before that."""
-    done = all(phase.status == "completed" for phase in plan.phases)
-    return task.rubric if task and done else ()
 
 
 async def _check_whole(

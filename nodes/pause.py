@@ -153,20 +153,14 @@ def apply_decision(state: State, answer: str, context: Context) -> Update:
     )
     step = record_step(state, "pause", at=context.now(), ok=not grant.stopped, grant=grant)
     update: Update = {"overrun": None, "steps": step}
-    if not grant.stopped or state.failure or verifies_first(state, over):
+    verifies = over.node == "main" and state.task is not None and state.task.verify
+    verifies_first = verifies and budget.can_verify(state) and has_unchecked_work(state)
+    if not grant.stopped or state.failure or verifies_first:
         return update
     return {
         **update,
         "failure": Failure(code="budget_exceeded", node=over.node, message=describe_overrun(over)),
     }
-
-
-def verifies_first(state: State, over: Overrun) -> bool:
-    """Whether there is work to be verified before it ends."""
-    verifies = state.task is not None and state.task.verify
-    return (
-        over.node == "main" and verifies and budget.can_verify(state) and has_unchecked_work(state)
-    )
 
 
 def _limit_of(state: State, over: Overrun) -> float:

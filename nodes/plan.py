@@ -24,8 +24,7 @@ from daruma.state.context import (
 from daruma.state.events import AnswerAudited, PlanProposed, PlanRejected, PlanReplaced
 from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.messages import cut_off_reason, has_shortened_results
-from daruma.state.plan import NoPlan, Plan, PlanRefused, replacement_reason
-from daruma.state.plan_reading import plan_in
+from daruma.state.plan import NoPlan, Plan, PlanRefused, plan_in, replacement_reason
 from daruma.state.settings import Settings
 from daruma.state.spending import describe_overrun, overrun
 from daruma.state.text import printable_line

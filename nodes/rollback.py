@@ -2,23 +2,13 @@
 
 from daruma.state.channels import State, Update
 from daruma.state.errors import DarumaError
-from daruma.state.events import (
-    PhaseRollbackCompleted,
-    PhaseRollbackFailed,
-    PhaseRollbackStarted,
-)
+from daruma.state.events import PhaseRollbackCompleted, PhaseRollbackFailed, PhaseRollbackStarted
 from daruma.state.failure import Failure
 from daruma.state.plan import Phase, with_runs
 from daruma.tools.calls import commands_refusal
 from daruma.tools.context import Context
 from daruma.tools.errors import ToolError
-from daruma.tools.rollback import (
-    RollbackFailed,
-    RolledBack,
-    roll_back,
-    validate,
-    write_savepoint,
-)
+from daruma.tools.rollback import RollbackFailed, RolledBack, roll_back, validate, write_savepoint
 
 
 async def rollback(state: State, context: Context) -> Update:

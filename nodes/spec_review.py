@@ -8,14 +8,7 @@ from langchain_core.messages import HumanMessage
 from daruma.state.channels import State, Update
 from daruma.state.emergency import words_of
 from daruma.state.events import SpecReviewCompleted, TaskCompleted, task_started
-from daruma.state.interrupts import (
-    Confirm,
-    Edit,
-    Park,
-    SpecReviewRequest,
-    ask_person,
-    edited_plan,
-)
+from daruma.state.interrupts import Confirm, Edit, Park, SpecReviewRequest, ask_person, edited_plan
 from daruma.state.messages import looked_at
 from daruma.state.outcome import result_of
 from daruma.state.plan import Plan

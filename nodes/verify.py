@@ -47,7 +47,11 @@ async def verify(state: State, context: Context) -> Update:
         return {"verification": error.found, "failure": error.failure, "steps": steps}
     except (ToolError, SandboxUnavailable, SnapshotUnavailable, OSError) as error:
         context.emit(VerificationCompleted(passed=False, summary=str(error)))
-        failure = Failure(code=_failure_code(error), node="verify", message=str(error))
+        gone = isinstance(error, FileUnavailable | SnapshotUnavailable | OSError)
+        code: Code = "workspace_conflict" if gone else "verification_failed"
+        if isinstance(error, SandboxUnavailable):
+            code = "sandbox_violation"
+        failure = Failure(code=code, node="verify", message=str(error))
         return {"failure": failure, "steps": [*asked, *record(ok=False)]}
     context.emit(verification_completed(verification))
     steps = [*asked, *record(ok=verification.passed, verification=verification)]
@@ -60,10 +64,3 @@ async def verify(state: State, context: Context) -> Update:
     if budget.can_go_on(replace(state, steps=[*state.steps, *steps])):
         return update
     return update | (out_of_steps(state, "verify", context) or {})
-
-
-def _failure_code(error: Exception) -> Code:
-    if isinstance(error, SandboxUnavailable):
-        return "sandbox_violation"
-    gone = isinstance(error, FileUnavailable | SnapshotUnavailable | OSError)
-    return "workspace_conflict" if gone else "verification_failed"

@@ -69,7 +69,7 @@ class Allowance:
         args = _counting(call.name, call.args)
         if self.words:
             line = args.pop("command", None)
-            if not isinstance(line, str) or not _begins(plain_words(line), self.words):
+            if not isinstance(line, str) or plain_words(line)[: len(self.words)] != self.words:
                 return False
         rest = {name: value for name, value in args.items() if name not in self.free}
         return _written(rest) == _written(self.args)  # true is not 1
@@ -80,10 +80,6 @@ _written: Final = json.JSONEncoder(sort_keys=True, default=repr).encode
 
 def _counting(tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in args.items() if tool != _COMMAND or k not in _NO_MATTER}
-
-
-def _begins(words: tuple[str, ...], with_: tuple[str, ...]) -> bool:
-    return words[: len(with_)] == with_
 
 
 def build_allowance(
@@ -123,7 +119,7 @@ def read_pattern(
     if tool == _COMMAND:
         words = plain_words(pattern.strip().removesuffix(" *"))
         line = plain_words(str(counting.pop("command", "")))
-        if not (words and pattern.strip().endswith(" *") and _begins(line, words)):
+        if not (words and pattern.strip().endswith(" *") and line[: len(words)] == words):
             raise ValueError(
                 "the pattern of a command is its first words and a star, as in 'pytest *'; what a "
                 "shell expands, joins or redirects is allowed exactly, without a pattern"

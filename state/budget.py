@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
-
-from typing_extensions import TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final
 
 from daruma.state.failure import Failure
 from daruma.state.messages import growing
 from daruma.state.mode import KEEP_WORKING
 from daruma.state.plan import replaced_plans
 from daruma.state.recovery import Recovered
-from daruma.state.steps import Audit, ContextCost, Grant, Step, StepKind
+from daruma.state.steps import Step, StepKind
 from daruma.state.task import Limits
-from daruma.state.usage import Usage
-from daruma.state.verification import Verification
 
 if TYPE_CHECKING:  # readers of threads import no LangGraph with it (FA-13)
     from daruma.state.channels import State
@@ -26,27 +23,11 @@ if TYPE_CHECKING:  # readers of threads import no LangGraph with it (FA-13)
 # --- Adding to the record of steps.
 
 
-class Details(TypedDict, total=False):
-    """What may be told of a step beside its kind and time; see :class:`Step`."""
+def record_step(state: State, kind: StepKind, *, at: float, **details: Any) -> list[Step]:
+    """Return the update of ``steps`` for one step of the task, in the phase that is current.
 
-    seconds: float
-    ok: bool
-    signature: str
-    usage: Usage | None
-    audit: Audit | None
-    saw: str
-    blockers: tuple[str, ...]
-    recovery: Recovered | None
-    counted: int
-    context_cost: ContextCost | None
-    grant: Grant | None
-    verification: Verification | None
-
-
-def record_step(
-    state: State, kind: StepKind, *, at: float, **details: Unpack[Details]
-) -> list[Step]:
-    """Return the update of ``steps`` for one step of the task, in the phase that is current."""
+    ``details`` are further fields of :class:`Step`.
+    """
     phase_id = state.plan.current if state.plan else None
     return [Step(kind=kind, task_id=state.task_id, phase_id=phase_id, at=at, **details)]
 
@@ -66,7 +47,6 @@ NO_PLAN = "no_plan"
 """The signature of a step whose answer was no plan."""
 GAVE_UP = "gave_up"
 """That of the step with which planning anew ended without a plan: the old one's end stands."""
-
 
 Tally = Mapping[tuple[str, str | None, str], int]
 """How many steps there are, by their task, phase and kind; ``HELPER`` stands before a helper's."""
@@ -128,11 +108,8 @@ def _tally(state: State) -> Tally:
 
 
 def _counted(known: Tally, steps: Sequence[Step]) -> Tally:
-    tally = dict(known)
-    for step in steps:
-        kind = HELPER + step.kind if step.helper else step.kind
-        key = step.task_id, step.phase_id, kind
-        tally[key] = tally.get(key, 0) + 1
+    tally = Counter(known)
+    tally.update((s.task_id, s.phase_id, HELPER + s.kind if s.helper else s.kind) for s in steps)
     return tally
 
 

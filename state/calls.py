@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal
@@ -210,7 +210,11 @@ def approval_of(call: ToolTask, workspace: str | None, grounds: Grounds | None =
     }
     canonical = json.dumps(rests_on, sort_keys=True, ensure_ascii=False, default=str)
     plain = command or json.dumps(call.args, ensure_ascii=False, indent=1, default=str)
-    odd = [f"{name}: {each}" for name, text in _texts(call.args) for each in warnings(text)]
+    odd = list[str]()
+    for name, arg in call.args.items():
+        text = arg if isinstance(arg, str) else json.dumps(arg, ensure_ascii=False, default=str)
+        odd += [f"the name of an argument: {each}" for each in warnings(name)]
+        odd += [f"{revealed_line(name)}: {each}" for each in warnings(text)]
     return Approval(
         approval_id=call.id,
         digest=hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest(),
@@ -227,13 +231,3 @@ def approval_of(call: ToolTask, workspace: str | None, grounds: Grounds | None =
         warnings=(*call.changes, *warnings(call.name), *odd),
         lasting=not (call.required or call.masked),
     )
-
-
-def _texts(args: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what to look at in a call, each time with the argument that it stands in."""
-    for name, value in args.items():
-        yield "the name of an argument", name
-        text = (
-            value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-        )
-        yield revealed_line(name), text

@@ -6,6 +6,7 @@ from dataclasses import field, replace
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from daruma.state.record import record
+from daruma.state.text import storable_text
 
 # --- A question that a turn ended with, and what is to be done once it is answered (CO-01).
 
@@ -118,21 +119,17 @@ def squash_key(key: str) -> str:
     return "".join(each for each in key.casefold() if each not in "_-. ")
 
 
-def jsonable(value: Any) -> Any:
+def _kept(value: Any, depth: int, room: Iterator[int]) -> Any:
     """Return a value as JSON can hold it, and every database: what is something else as text.
 
     It has an end, also where a value holds itself.
     """
-    return _kept(value, 0, iter(range(_MOST)))
-
-
-def _kept(value: Any, depth: int, room: Iterator[int]) -> Any:
     if not isinstance(value, Mapping | list | tuple | set | frozenset):
         return _kept_whole(value)
     if depth >= _DEEPEST or next(room, None) is None:
         return f"({type(value).__name__} of {len(value)})"
     if isinstance(value, Mapping):
-        return {_storable(str(k)): _kept(each, depth + 1, room) for k, each in value.items()}
+        return {storable_text(str(k)): _kept(each, depth + 1, room) for k, each in value.items()}
     return [_kept(each, depth + 1, room) for each in value]
 
 
@@ -141,18 +138,7 @@ def _kept_whole(value: Any) -> Any:
         return value
     if isinstance(value, int | float) and math.isfinite(value) and abs(value) <= _LARGEST:
         return value
-    return _storable(value if isinstance(value, str) else repr(value)[:1000])
-
-
-def _storable(text: str) -> str:
-    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
-
-
-def reading_of(field: str, value: Any) -> Any:
-    """Return a value in the form of a clarification's field, None where it can be none."""
-    if field in _READ:
-        return _READ[field](value)
-    return value if isinstance(value, str) else None
+    return storable_text(value if isinstance(value, str) else repr(value)[:1000])
 
 
 def _args(value: Any) -> dict[str, Any] | None:
@@ -186,6 +172,10 @@ def _list(value: Any) -> list[Any] | None:
     return value if fits else None
 
 
+def _text(value: Any) -> Any:
+    return value if isinstance(value, str) else None
+
+
 _READ: Final[dict[str, Callable[[Any], Any]]] = {
     "target_action": lambda value: value if isinstance(value, str) and value.strip() else None,
     "partial_args": _args,
@@ -198,6 +188,7 @@ _READ: Final[dict[str, Callable[[Any], Any]]] = {
     "also": _list,
     "extra": _args,
 }
+"""By the field of a clarification; all others are text."""
 
 
 # --- What applications kept of a conversation in older forms, brought to the one form (CO-03).
@@ -260,9 +251,9 @@ def continuity_of(snapshot: Mapping[Any, Any]) -> Migrated:
     """
     found: dict[str, Any] = {}
     aside: dict[str, Any] = {}
-    leaves = [*_leaves(jsonable(snapshot))]
+    leaves = [*_leaves(_kept(snapshot, 0, iter(range(_MOST))))]
     for leaf in leaves:
-        read = reading_of(leaf.field, leaf.value) if leaf.field else None
+        read = (_READ.get(leaf.field) or _text)(leaf.value) if leaf.field else None
         if leaf.field == "extra" and read is not None:
             for key, value in read.items():
                 _put(aside, key, value)

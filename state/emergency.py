@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from daruma.state.failure import Code, Failure, Reason
-from daruma.state.record import record
+from daruma.state.record import plain_values, record
 from daruma.state.settings import EmergencyRule, FallbackChain
 
 # --- What a language has to say about a task that failed.
@@ -28,6 +28,11 @@ class Words:
     unknown: str
     parked: str
     headlines: Mapping[Code, str]
+
+    def headed(self, code: Code, message: str) -> str:
+        """Return a message after the headline of its code, where the language has one."""
+        headline = self.headlines.get(code)
+        return f"{headline}：{message}" if headline else message
 
 
 # --- The words of emergency in English.
@@ -271,13 +276,7 @@ class EmergencyError:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the five fields of EM-01 as JSON-able values."""
-        return {
-            "error_code": self.error_code,
-            "message": self.message,
-            "suggestions": list(self.suggestions),
-            "retryable": self.retryable,
-            "original_error": self.original_error,
-        }
+        return plain_values(self)
 
     def to_error_message(self) -> str:
         """Return the message with its suggestions numbered below it."""
@@ -306,14 +305,8 @@ def emergency_of(failure: Failure, chain: FallbackChain | None = None) -> Emerge
     retryable = failure.code in _RETRYABLE if rule.retryable is None else rule.retryable
     return EmergencyError(
         error_code=failure.code,
-        message=localized_message(failure, words),
+        message=words.headed(failure.code, failure.message),
         suggestions=advice if chain.has_emergency else (),
         retryable=retryable and (not failure.final or failure.reason in _PASSING),
         original_error=failure.original_error,
     )
-
-
-def localized_message(failure: Failure, words: Words) -> str:
-    """Return a failure's message, after the language's headline where it has one."""
-    headline = words.headlines.get(failure.code)
-    return f"{headline}：{failure.message}" if headline else failure.message

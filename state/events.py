@@ -1,4 +1,8 @@
-"""What a run tells while it goes on: one typed event for everything worth showing."""
+"""What a run tells while it goes on: one typed event for everything worth showing.
+
+Events are for watching, in ``stream_mode="custom"``; nothing routes on them and nothing is
+remembered in them. What opens (``*_started``, ``*_request``) is closed on every path (PL-04).
+"""
 
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -8,14 +12,8 @@ from daruma.state.plan import Plan
 from daruma.state.task import Task
 from daruma.state.verification import Outcome
 
-# --- What a run tells while it goes on: one typed event for everything worth showing.
-#
-# Events are for watching, in ``stream_mode="custom"``; nothing routes on them and nothing is
-# remembered in them. What opens (``*_started``, ``*_request``) is closed on every path (PL-04).
-
 SCHEMA_VERSION: Final = 1
 """Version of all events; grows when one is renamed, changed or removed, not when one is added."""
-
 
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 """What is the same once it is copied; to ask each value how takes longer."""
@@ -579,19 +577,16 @@ EVENTS: dict[str, type[Event]] = {event.type: event for event in Event.__subclas
 """All events there are, by the name that observers see."""
 
 
-# --- Telling that a task begins, or is taken up again.
+# --- Building the events of a task and of its phases.
 
 
 def task_started(task: Task) -> TaskStarted:
-    """Build the event for a task."""
+    """Build the event for a task that begins, or is taken up again."""
     return TaskStarted(task_id=task.id, mode=task.mode, goal=task.goal, workspace=task.workspace)
 
 
-# --- Telling that a phase failed, and what fell with it.
-
-
 def phase_failed(before: Plan, after: Plan) -> PhaseFailed:
-    """Build the event for the current phase, which ``after`` shows as failed."""
+    """Build the event for the current phase, which ``after`` shows as failed, and what fell."""
     phase = after.phase(after.current)
     pending = {other.id for other in before.phases if other.status == "pending"}
     return PhaseFailed(

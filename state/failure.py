@@ -56,8 +56,13 @@ _PROVIDERS = ("OpenAI", "Anthropic")
 """What names of a provider's package begin with."""
 
 
-def code_of(error: BaseException | str) -> "Code":
-    """Name the code of an exception, or of an exception's ``repr``; its words do not count."""
+def classify(error: BaseException | str) -> "Code":
+    """Name the code of an exception, or of its ``repr``, by its type alone, no model asked (EM-02).
+
+    Its words do not count.
+    """
+    if isinstance(error, ModelFailed):
+        return error.code
     names = {each.__name__ for each in type(error).mro()}
     if isinstance(error, str):
         names = {*re.findall(r"^<?(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)", error)}
@@ -94,7 +99,6 @@ Code = Literal[
     "structured_output_invalid",
     "stopped",
 ]
-
 
 Reason = Literal[
     "too_large",
@@ -257,8 +261,3 @@ def _words_of(error: BaseException) -> str:
         return f"{name}: {error}"
     except Exception:  # noqa: BLE001 - anybody's code, and the last net must not tear
         return name
-
-
-def classify(error: BaseException | str) -> Code:
-    """Name the code of an exception by its type alone, no model asked (EM-02)."""
-    return error.code if isinstance(error, ModelFailed) else code_of(error)

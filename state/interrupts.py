@@ -1,8 +1,12 @@
-"""What a person can be asked, and what counts as an answer."""
+"""What a person can be asked, and what counts as an answer.
+
+Every value has a ``type``, an ``id`` of its own and a ``deadline`` (Unix seconds, or null). A reply
+is checked before the graph runs, so one that does not fit changes nothing.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -17,17 +21,11 @@ from daruma.state.events import (
     QuestionRequested,
     SpecReviewRequested,
 )
-from daruma.state.plan import Phase, Plan, PlanRefused
-from daruma.state.plan_reading import plan_from
+from daruma.state.plan import Phase, Plan, PlanRefused, plan_from
 from daruma.state.spending import amount_in
 
 if TYPE_CHECKING:  # readers of threads import no LangGraph with it (FA-13)
     from langgraph.types import Interrupt
-
-# --- What a person can be asked, and what counts as an answer.
-#
-# Every value has a ``type``, an ``id`` of its own and a ``deadline`` (Unix seconds, or null). A
-# reply is checked before the graph runs, so one that does not fit changes nothing.
 
 
 class ReplyRefused(DarumaError):
@@ -186,9 +184,7 @@ _REPLIES: dict[str, tuple[TypeAdapter[Any], str]] = {
 
 def reply_form(value: object) -> str:
     """Return what a reply to an interrupt's value looks like; anything fits that of a tool."""
-    if not isinstance(value, Mapping) or not is_question(value):
-        return "any JSON"
-    return _REPLIES[value["type"]][1]
+    return _REPLIES[value["type"]][1] if is_question(value) else "any JSON"
 
 
 def reply_schema(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,18 +192,14 @@ def reply_schema(value: Mapping[str, Any]) -> dict[str, Any]:
     adapter, _ = _REPLIES[value["type"]]
     schema = adapter.json_schema()
     if options := value.get("options"):
-        schema["properties"]["answer"] = _choice(options, value.get("amounts", ()))
+        choice = {"enum": [*options]}
+        amount = {"pattern": rf"^(?:{'|'.join(value.get('amounts', ()))})\s+\d"}
+        either = {"anyOf": [choice, amount]} if value.get("amounts") else choice
+        schema["properties"]["answer"] = {"type": "string", **either}
     return schema
 
 
-def _choice(options: Sequence[str], amounts: Sequence[str]) -> dict[str, Any]:
-    if not amounts:
-        return {"type": "string", "enum": [*options]}
-    amount = rf"^(?:{'|'.join(amounts)})\s+\d"
-    return {"type": "string", "anyOf": [{"enum": [*options]}, {"pattern": amount}]}
-
-
-def is_question(value: object) -> bool:
+def is_question(value: object) -> TypeGuard[Mapping[str, Any]]:
     """Whether an interrupt's value is one of the questions of this module."""
     return isinstance(value, Mapping) and value.get("type") in _REPLIES
 
@@ -234,7 +226,7 @@ KINDS: Final = ("approval", "budget", "clarification", "doubt", "plan", "recover
 
 def kind_of(value: object) -> str:
     """Return what an interrupt's value is about: one of ``KINDS``, or ``tool``."""
-    if not isinstance(value, Mapping) or not is_question(value):
+    if not is_question(value):
         return "tool"
     return _KINDS.get(value["type"]) or str(value.get("kind", "recovery"))
 
@@ -246,19 +238,17 @@ def question_id(asked: "Interrupt") -> str:
 
 def summary_of(value: object) -> str:
     """Return what an interrupt's value asks, in one line."""
-    if not isinstance(value, Mapping) or not is_question(value):
+    if not is_question(value):
         return " ".join(str(value).split())
-    texts: Mapping[str, Callable[[], str]] = {
-        "spec_review_request": lambda: (
-            f"{value['goal']} ({(n := len(value['phases']))} phase{'s' * (n != 1)})"
-        ),
-        "approval_request": lambda: "; ".join(
-            f"{each['tool']}: {each.get('command') or each['shown']}" for each in value["approvals"]
-        ),
-        "recovery_request": lambda: value["failure"],
-        "question": lambda: value["question"],
-    }
-    return " ".join(texts[value["type"]]().split())
+    if value["type"] == "spec_review_request":
+        number = len(value["phases"])
+        text = f"{value['goal']} ({number} phase{'s' * (number != 1)})"
+    elif value["type"] == "approval_request":
+        calls = value["approvals"]
+        text = "; ".join(f"{c['tool']}: {c.get('command') or c['shown']}" for c in calls)
+    else:
+        text = value["failure" if value["type"] == "recovery_request" else "question"]
+    return " ".join(text.split())
 
 
 _Requested = SpecReviewRequested | ApprovalRequested | QuestionRequested
@@ -266,15 +256,13 @@ _Requested = SpecReviewRequested | ApprovalRequested | QuestionRequested
 _OPENED: Final[Mapping[str, type[_Requested]]] = {
     "spec_review_request": SpecReviewRequested,
     "approval_request": ApprovalRequested,
-    "recovery_request": QuestionRequested,
-    "question": QuestionRequested,
 }
 
 
 def request_event(asked: "Interrupt") -> _Requested:
     """Build the event for a question of this module that opens (PL-04)."""
     value: Any = asked.value
-    return _OPENED[value["type"]](
+    return _OPENED.get(value["type"], QuestionRequested)(
         id=value["id"], interrupt_id=asked.id, kind=kind_of(value), question={**value}
     )
 
@@ -388,10 +376,7 @@ def _misfit_of_always(value: Mapping[str, Any], decision: Decision) -> str:
 
 
 def approval_request(
-    approvals: tuple[Approval, ...],
-    deadline: float | None,
-    told: str = "",
-    scopes: Sequence[Scope] = (),
+    approvals: tuple[Approval, ...], told: str = "", scopes: Sequence[Scope] = ()
 ) -> ApprovalRequest:
     """Build the one question for all calls that need a person; ``told`` stands with each.
 
@@ -420,7 +405,7 @@ def approval_request(
         type="approval_request",
         id=":".join(approval.approval_id for approval in approvals),
         approvals=shown,
-        deadline=deadline,
+        deadline=None,
     )
 
 

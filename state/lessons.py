@@ -109,11 +109,8 @@ class Lessons:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-able values."""
-        pitfalls, instructions = (
-            map(plain_values, self.pitfalls),
-            map(plain_values, self.instructions),
-        )
-        return {"pitfalls": [*pitfalls], "instructions": [*instructions]}
+        pitfalls = [plain_values(each) for each in self.pitfalls]
+        return {"pitfalls": pitfalls, "instructions": [*map(plain_values, self.instructions)]}
 
 
 # --- What a task would have been given, had learning not only been observing.

@@ -61,10 +61,6 @@ def _failed_with(*codes: Code) -> Callable[[State], bool]:
     return lambda state: state.failure is not None and state.failure.code in codes
 
 
-def _unanswered(state: State) -> bool:
-    return not answer(state)
-
-
 def _red(state: State) -> bool:
     return state.verification is not None and not state.verification.passed
 
@@ -104,8 +100,8 @@ ENDINGS: Final[tuple[tuple[Callable[[State], bool], Status], ...]] = (
     (_failed_with("stopped"), "cancelled"),
     (lambda state: state.failure is not None, "failed"),
     (waits, "parked"),
-    (lambda state: _unanswered(state) and is_stopped(state), "budget_exceeded"),
-    (_unanswered, "max_steps_exceeded"),
+    (lambda state: not answer(state) and is_stopped(state), "budget_exceeded"),
+    (lambda state: not answer(state), "max_steps_exceeded"),
     (lambda state: _red(state) and is_stopped(state), "budget_exceeded"),
     (lambda s: _red(s) and budget.count_reflections(s) > 0, "gave_up_after_reflections"),
     (lambda state: _red(state) and not budget.can_think(state), "max_steps_exceeded"),

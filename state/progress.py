@@ -195,11 +195,6 @@ def attempt(steps: Sequence[Step]) -> Sequence[Step]:
     return steps[_after_last(steps, _begins_anew) :]
 
 
-def since_recovery(steps: Sequence[Step]) -> Sequence[Step]:
-    """Return the steps since the last recovery."""
-    return steps[_after_last(steps, lambda step: step.kind == "recover") :]
-
-
 def rounds(steps: Sequence[Step], now: Step) -> list[Round]:
     """Return the rounds that ``now``, the think step at hand, has seen the end of.
 
@@ -341,8 +336,9 @@ def without_progress(steps: Sequence[Step], asked: Step) -> str:
     More of the same is what was done before, and another try of a tool that keeps failing. After a
     recovery it is at first only what was done last: whatever else is tried has its chance.
     """
-    past = rounds(attempt(steps), asked)
-    since = sum(each.kind == "think" and each.ok for each in since_recovery(attempt(steps)))
+    current = attempt(steps)
+    past, recovered = rounds(current, asked), _after_last(current, lambda s: s.kind == "recover")
+    since = sum(each.kind == "think" and each.ok for each in current[recovered:])
     if is_stuck(past) and _more(past, asked, recovering=not since):
         return f"no progress over the last {WINDOW} steps"
     if since and asked.blockers and is_slow(news(past)[-since:], asked.blockers):

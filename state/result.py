@@ -137,14 +137,9 @@ class TaskResult:
             "recoveries": [each.to_dict() for each in self.recoveries],
             "context_cost": [each.to_dict() for each in self.context_cost],
         }
-        if self.context_usage:
-            plain["context_usage"] = self.context_usage.to_dict()
-        if self.error_struct:
-            plain["error_struct"] = self.error_struct.to_dict()
-        if self.clarification:
-            plain["clarification"] = self.clarification.to_dict()
-        if self.lessons:
-            plain["lessons"] = self.lessons.to_dict()
+        for name in ("context_usage", "error_struct", "clarification", "lessons"):
+            if each := getattr(self, name):
+                plain[name] = each.to_dict()
         if self.structured is not None:
             plain["structured"] = to_jsonable_python(self.structured, by_alias=True)
         if self.replaced:

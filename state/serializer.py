@@ -279,3 +279,31 @@ class StrictSerializer(JsonPlusSerializer):
         """Return one that reads values of other classes, too, each named by its module and name."""
         named = ((e.__module__, e.__name__) if isinstance(e, type) else (*e,) for e in others)
         return StrictSerializer(self._types, self._others | frozenset(named))
+
+
+# --- The types that a checkpoint may hold: what else is found in one is refused.
+#
+# Their full names are part of the storage format: renaming or moving one needs a migration.
+
+_STORED: Final = {
+    "allowances": "Allowance",
+    "calls": "Dispatch ToolTask",
+    "conversation": "Clarification Continuity",
+    "emergency": "EmergencyError",
+    "failure": "Failure",
+    "lessons": "Instruction Instructions KnownPitfall Lessons Recalled Remembered",
+    "plan": "Assignment Phase Plan Report",
+    "recovery": "Recovered RecoveryAction",
+    "result": "Checked Structured TaskResult",
+    "savepoint": "Drifted Savepoint",
+    "steps": "ArgumentRepair Audit Compaction ContextCost ContextUsage Crowded Grant HookNote "
+    "LeftOut NameChange Overrun RepairRound Step",
+    "task": "Amounts Limits Task",
+    "usage": "Attempt Failover Usage",
+    "verification": "Check Verdict Verification",
+}
+STORED_TYPES: Final[tuple[type, ...]] = tuple(
+    getattr(import_module(f"daruma.state.{module}"), name)
+    for module, names in _STORED.items()
+    for name in names.split()
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
@@ -87,24 +87,18 @@ def allowed_amounts(state: State, scope: Scope) -> Amounts:
         return _NO_LIMITS
     grants = [step.grant for step in _steps(state, scope) if step.grant]
     more = [each.more for each in grants if each.scope == scope and not each.stopped]
-    return with_more(base, [*more, less(taken)] if taken else more)
+
+    def allowed(measure: Measure) -> float | None:
+        limit, others = base.of(measure), (taken.of(measure) or 0) if taken else 0
+        granted = [each.of(measure) or 0 for each in more]
+        return None if limit is None else limit + sum([*granted, -others])
+
+    return _amounts_by(allowed)
 
 
-def with_more(base: Amounts, more: Iterable[Amounts]) -> Amounts:
-    """Add grants to limits; where there is no limit there is nothing to add to."""
-    more = list(more)
-    tokens, usd, seconds = base.tokens, base.usd, base.seconds
-    return Amounts(
-        tokens=None if tokens is None else tokens + sum(each.tokens or 0 for each in more),
-        usd=None if usd is None else usd + sum(each.usd or 0.0 for each in more),
-        seconds=None if seconds is None else seconds + sum(each.seconds or 0.0 for each in more),
-    )
-
-
-def less(amounts: Amounts) -> Amounts:
-    """Return amounts to be taken away."""
-    tokens, usd, seconds = amounts.tokens, amounts.usd, amounts.seconds
-    return Amounts(tokens=-(tokens or 0), usd=-(usd or 0.0), seconds=-(seconds or 0.0))
+def _amounts_by(amount: Callable[[Measure], float | None]) -> Amounts:
+    by_measure: dict[str, Any] = {each: amount(each) for each in get_args(Measure)}
+    return Amounts(**by_measure)
 
 
 def overrun(state: State, node: Paying) -> Overrun | None:
@@ -147,18 +141,16 @@ def has_unchecked_work(state: State) -> bool:
 
 
 def _scopes(state: State) -> tuple[Scope, ...]:
-    planning = state.task and state.task.mode in KEEP_WORKING and not _phase(state)
+    begun = state.plan and state.plan.current
+    planning = state.task and state.task.mode in KEEP_WORKING and not begun
     return ("task",) if planning else ("task", "phase")
-
-
-def _phase(state: State) -> str | None:
-    return state.plan.current if state.plan else None
 
 
 def _steps(state: State, scope: Scope) -> list[Step]:
     if state.task is None:
         return []
-    ours, phase = [s for s in state.steps if s.task_id == state.task.id], _phase(state)
+    ours = [s for s in state.steps if s.task_id == state.task.id]
+    phase = state.plan.current if state.plan else None
     return ours if scope == "task" or phase is None else [s for s in ours if s.phase_id == phase]
 
 
@@ -217,11 +209,7 @@ def _spent_before(state: State, phase: str) -> Amounts:
     ours = [s for s in state.steps if s.task_id == state.task_id and s.phase_id == phase]
     spent = spending(ours)
     more = [s.grant.more for s in ours if s.grant and s.grant.scope == "phase"]
-    return Amounts(
-        tokens=spent.tokens - sum(each.tokens or 0 for each in more),
-        usd=(spent.usd or 0.0) - sum(each.usd or 0.0 for each in more),
-        seconds=spent.seconds - sum(each.seconds or 0.0 for each in more),
-    )
+    return _amounts_by(lambda each: spent.of(each) - sum(grant.of(each) or 0 for grant in more))
 
 
 def assignments(state: State) -> list[object]:
@@ -317,12 +305,7 @@ def amounts_left(state: State) -> Amounts:
             if (limit := allowed.of(measure)) is not None:
                 rest = max(limit - spent.of(measure), 0)
                 left[measure] = min(left.get(measure, rest), rest)
-    tokens = left.get("tokens")
-    return Amounts(
-        tokens=None if tokens is None else int(tokens),
-        usd=left.get("usd"),
-        seconds=left.get("seconds"),
-    )
+    return _amounts_by(left.get)
 
 
 def _split(amount: int, among: int) -> list[int]:
@@ -476,11 +459,7 @@ def read_grant(answer: str, measure: Measure, limit: float) -> Amounts | None:
 
 def amounts(measure: Measure, number: float) -> Amounts:
     """Return so much of one measure."""
-    return Amounts(
-        tokens=int(number) if measure == "tokens" else None,
-        usd=number if measure == "usd" else None,
-        seconds=number if measure == "seconds" else None,
-    )
+    return _amounts_by(lambda each: number if each == measure else None)
 
 
 def in_words(measure: Measure, number: float) -> str:

@@ -216,12 +216,6 @@ class Audit:
     hooks: tuple[HookNote, ...] = ()
     schema_version: int = 1
 
-    @property
-    def empty(self) -> bool:
-        """Whether there is nothing to tell."""
-        told = self.names or self.arguments or self.left_out or self.round
-        return not (told or self.failover or self.hooks)
-
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-able values."""
         return plain_values(self)

@@ -33,11 +33,6 @@ def spell_character(char: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def is_visible(char: str) -> bool:
-    """Whether a character is drawn as itself; of all spaces only the plain one is."""
-    return char.isprintable() and not is_hidden(char)
-
-
 def is_hidden(char: str) -> bool:
     """Whether a character is not drawn; spaces, line feeds and tabs are no secret."""
     if char.isascii():
@@ -164,7 +159,9 @@ def warnings(text: str) -> tuple[str, ...]:
 
 
 def _revealed(text: str, *, kept: str) -> str:
-    spelt = "".join(char if is_visible(char) or char in kept else f"\0{char}" for char in text)
+    # Of all spaces only the plain one is drawn as itself.
+    drawn = {c for c in {*text} if c in kept or (c.isprintable() and not is_hidden(c))}
+    spelt = "".join(char if char in drawn else f"\0{char}" for char in text)
     doubled = _BEFORE_SPELLING.sub(r"\g<0>\g<0>", spelt)
     return re.sub("\0(.)", lambda found: spell_character(found[1]), doubled, flags=re.DOTALL)
 

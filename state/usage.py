@@ -20,28 +20,20 @@ def read_count(told: object) -> int | None:
         told = int(told)
     if isinstance(told, float) and told.is_integer():
         told = int(told)
-    whole = isinstance(told, int) and not isinstance(told, bool)
-    return told if whole and isinstance(told, int) and 0 <= told <= MOST_TOKENS else None
+    return told if type(told) is int and 0 <= told <= MOST_TOKENS else None  # no bool
 
 
 def sound_usage(told: object) -> dict[str, Any]:
     """Return what was told of tokens, in the shape of any provider, without what is no count."""
     sound: dict[str, Any] = {}
     for name, value in told.items() if isinstance(told, Mapping) else ():
-        if name.endswith("_tokens"):
-            sound[name] = read_count(value)
-        elif name.endswith("_details"):
+        if name.endswith("_details"):
             parts = value.items() if isinstance(value, Mapping) else ()
-            sound[name] = {part: read_count(each) for part, each in parts}
-        else:
-            sound[name] = value
-    return {
-        name: {k: v for k, v in value.items() if v is not None}
-        if name.endswith("_details")
-        else value
-        for name, value in sound.items()
-        if value is not None
-    }
+            counts = {part: read_count(each) for part, each in parts}
+            sound[name] = {part: count for part, count in counts.items() if count is not None}
+        elif (kept := read_count(value) if name.endswith("_tokens") else value) is not None:
+            sound[name] = kept
+    return sound
 
 
 # --- What a model call cost, in tokens, and for whom it was made.

@@ -12,7 +12,6 @@ from daruma.state.record import record
 Outcome = Literal["passed", "failed", "none"]
 """``none``: nothing was checked, so that nothing is known of the work."""
 
-
 LOST: Final = "not collected any more"
 """What a note says of tests that were there at the task's beginning."""
 

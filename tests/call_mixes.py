@@ -27,8 +27,7 @@ from daruma.graph.build import build_graph
 from daruma.graph.models import ScriptedChatModel
 from daruma.graph.storage._ledgers import Place, ProcessJournal, ProcessJournals, ProcessReplies
 from daruma.state.channels import State
-from daruma.state.serializer import StrictSerializer
-from daruma.state.stored import STORED_TYPES
+from daruma.state.serializer import STORED_TYPES, StrictSerializer
 from daruma.tools.calls import Effect, JournalEntry, Outcome
 from daruma.tools.files import tree_of
 

@@ -21,11 +21,10 @@ from daruma.state.mode import Mode
 from daruma.state.plan import Phase, Plan
 from daruma.state.recovery import Recovered, Strategy
 from daruma.state.savepoint import Savepoint, When
-from daruma.state.serializer import StrictSerializer
+from daruma.state.serializer import STORED_TYPES, StrictSerializer
 from daruma.state.settings import Sandbox as SandboxSettings
 from daruma.state.settings import Settings
 from daruma.state.steps import Step, StepKind
-from daruma.state.stored import STORED_TYPES
 from daruma.state.task import Limits, Task
 from daruma.state.usage import Role, Usage
 from daruma.state.verification import Check, Verification

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from daruma.graph.models._provider_errors import read_failure
-from daruma.state.plan import PlanRefused
-from daruma.state.plan_reading import plan_in
+from daruma.state.plan import PlanRefused, plan_in
 from daruma.state.settings import Settings, SettingsError
 from daruma.state.text import fold_spellings, reveal_invisible, warnings, without_ids, without_names
 from daruma.tools.calls._answer_text import read_written_calls

@@ -5,8 +5,7 @@ from typing import Any
 from langgraph.checkpoint.memory import InMemorySaver
 from typing_extensions import override
 
-from daruma.state.serializer import StrictSerializer
-from daruma.state.stored import STORED_TYPES
+from daruma.state.serializer import STORED_TYPES, StrictSerializer
 
 
 class WaitingSaver(InMemorySaver):

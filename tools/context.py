@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any, Literal, Protocol, Unpack
+from typing import Any, Literal, Protocol
 from zoneinfo import ZoneInfo
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 from langgraph.store.base import BaseStore
 
 from daruma.state import budget
-from daruma.state.budget import Details, record_step
+from daruma.state.budget import record_step
 from daruma.state.channels import State, Update
 from daruma.state.events import BudgetSpent, Event, MessageReceived, unheard
 from daruma.state.messages import TODO, approved_definitions
@@ -222,7 +222,7 @@ class Context:
 class RecordStep(Protocol):
     """Ends a step: returns the update of ``steps``, with what ``answer`` cost."""
 
-    def __call__(self, answer: Answer | None = None, **details: Unpack[Details]) -> list[Step]:
+    def __call__(self, answer: Answer | None = None, **details: Any) -> list[Step]:
         """Record the step with its details."""
 
 
@@ -230,12 +230,11 @@ def begin_step(state: State, kind: StepKind, context: Context) -> RecordStep:
     """Return what records the step that begins now, once it has ended."""
     at = context.now()
 
-    def record(answer: Answer | None = None, **details: Unpack[Details]) -> list[Step]:
-        measured: Details = {"seconds": context.now() - at}
+    def record(answer: Answer | None = None, **details: Any) -> list[Step]:
+        measured: dict[str, Any] = {"seconds": context.now() - at}
         if answer is not None:
             measured |= {"usage": answer.usage, "counted": answer.counted}
-        measured |= details
-        return record_step(state, kind, at=at, **measured)
+        return record_step(state, kind, at=at, **measured | details)
 
     return record
 

@@ -15,9 +15,8 @@ if Path(__file__).parent.parent.name == ".src":
 
 if TYPE_CHECKING:
     from daruma.graph.build import build_graph
-    from daruma.graph.follow import server_sent, status_of
+    from daruma.graph.follow import ListedOrigins, server_sent, status_of
     from daruma.graph.models import ClientPerLoop, ScriptedChatModel
-    from daruma.graph.origins import ListedOrigins
     from daruma.graph.storage import aopen_postgres, open_postgres
     from daruma.graph.workers import acancel, asubmit, asweep, awork, cancel, submit, sweep, work
     from daruma.state.result import TaskResult
@@ -53,7 +52,7 @@ _HOMES = {
     "ClientPerLoop": "daruma.graph.models",
     "Deny": "daruma.tools.hooks",
     "HookInput": "daruma.tools.hooks",
-    "ListedOrigins": "daruma.graph.origins",
+    "ListedOrigins": "daruma.graph.follow",
     "ScriptedChatModel": "daruma.graph.models",
     "Settings": "daruma.state.settings",
     "TaskResult": "daruma.state.result",

@@ -29,7 +29,7 @@ from daruma.graph.command_line._questions import (
 from daruma.graph.command_line._thread_view import Stop
 from daruma.state.allowances import Allowance, read_pattern
 from daruma.state.interrupts import read_reply
-from daruma.state.plan_reading import FIELDS
+from daruma.state.plan import FIELDS
 from daruma.state.spending import amount_in
 
 # --- What is agreed to without asking: the reach of ``--yes``, and how one decision is worded.

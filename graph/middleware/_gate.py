@@ -171,7 +171,7 @@ class Gate(AgentMiddleware[GateState, Any, Any]):
         refused = ""
         while waiting := with_status(calls, "awaiting"):
             opened = {call.id: OpenApproval(call, None, Grounds()) for call in waiting}
-            question = approval_request(tuple(each.approval for each in opened.values()), None)
+            question = approval_request(tuple(each.approval for each in opened.values()))
             given = interrupt({**question, **({"refused": refused} if refused else {})})
             try:
                 reply = read_reply(question, given)

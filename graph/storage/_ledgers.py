@@ -17,9 +17,8 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from daruma.state.errors import ThreadBusy
 from daruma.state.mode import split_prefix
-from daruma.state.serializer import StrictSerializer
+from daruma.state.serializer import STORED_TYPES, StrictSerializer
 from daruma.state.steering import Steering, SteeringMessage
-from daruma.state.stored import STORED_TYPES
 from daruma.state.text import digest
 from daruma.tools.calls import (
     Effect,

@@ -24,9 +24,8 @@ from daruma.graph.storage._sealing import Checked, Sealed, Sealing
 from daruma.graph.storage._store import PostgresStore
 from daruma.graph.sync import run
 from daruma.state.errors import DamagedState, DarumaError, KeyRefused
-from daruma.state.serializer import StrictSerializer
+from daruma.state.serializer import STORED_TYPES, StrictSerializer
 from daruma.state.settings import LLM
-from daruma.state.stored import STORED_TYPES
 from daruma.tools.threads import entered_in_thread
 
 # --- The key of a database, and whether it is the right one.

@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING
 from daruma._doors import open_late
 
 if TYPE_CHECKING:
-    from daruma.state.settings._errors import SettingsError
-    from daruma.state.settings._keys import SettingsKey, settings_keys
-    from daruma.state.settings._reference import (
-        PAGE,
-        SCHEMA,
-        render_page,
-        settings_schema,
-        values_in_force,
-    )
+    from daruma.state.settings._keys import SettingsError, SettingsKey, settings_keys
     from daruma.state.settings._sections import (
         LLM,
         EmergencyRule,
@@ -40,10 +32,15 @@ if TYPE_CHECKING:
         Team,
     )
     from daruma.state.settings._settings import (
+        PAGE,
+        SCHEMA,
         Sandbox,
         Settings,
+        render_page,
+        settings_schema,
+        values_in_force,
     )
-    from daruma.state.settings._sources import SETTINGS_FILE, SettingsFile, merge_settings
+    from daruma.state.settings._sources import SETTINGS_FILE, merge_settings
     from daruma.state.settings._strictness import loosening_changes, name_changes
     from daruma.state.settings._tools import (
         SHELL_TOOL,
@@ -64,16 +61,16 @@ else:
     __getattr__ = open_late(
         __name__,
         {
-            "_errors": "SettingsError",
-            "_keys": "SettingsKey settings_keys",
-            "_reference": "PAGE SCHEMA render_page settings_schema values_in_force",
+            "_keys": "SettingsError SettingsKey settings_keys",
             "_sections": (
                 "EmergencyRule Evolution FallbackChain HookCommand HookPoint LLM Memory "
                 "ModelOptions ModelPrice Notify ProjectInstructions PromptPiece Recovery Requests "
                 "RoleOptions Skills Spendable Team"
             ),
-            "_settings": ("Sandbox Settings"),
-            "_sources": "SETTINGS_FILE SettingsFile merge_settings",
+            "_settings": (
+                "PAGE SCHEMA Sandbox Settings render_page settings_schema values_in_force"
+            ),
+            "_sources": "SETTINGS_FILE merge_settings",
             "_strictness": "loosening_changes name_changes",
             "_tools": "McpServer PolicyKey PolicyRule SHELL_TOOL Tools policy_key",
             "_trust": (
@@ -108,7 +105,6 @@ __all__ = [
     "Sandbox",
     "Settings",
     "SettingsError",
-    "SettingsFile",
     "SettingsKey",
     "Skills",
     "Spendable",

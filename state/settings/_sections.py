@@ -313,8 +313,7 @@ class Memory(Section):
     """What is remembered from one task to the next, in the graph's store."""
 
     enabled: bool = Field(
-        default=True,
-        description="Remember, and recall when a task begins, where there is a store.",
+        default=True, description="Remember, and recall when a task begins, where there is a store."
     )
     search_limit: int = Field(
         default=5, ge=0, description="Memories that are recalled, and found by one search."

@@ -14,8 +14,7 @@ from typing import Any, Final, Self
 
 from pydantic import BaseModel
 
-from daruma.state.settings._errors import SettingsError
-from daruma.state.settings._keys import PREFIX, settings_keys
+from daruma.state.settings._keys import PREFIX, SettingsError, settings_keys
 from daruma.state.text import NotYaml, read_yaml
 
 NOT_SETTINGS = frozenset(
@@ -23,7 +22,6 @@ NOT_SETTINGS = frozenset(
     | {"DARUMA_DATA_DIR"}
 )
 """Variables that say where things are, not how a task runs; other modules read them."""
-
 
 SETTINGS_FILE: Final = "daruma.yaml"
 

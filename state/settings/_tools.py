@@ -154,7 +154,6 @@ def _as_list(value: Any) -> Any:
 Word = Annotated[str, BeforeValidator(_as_text)]
 """A text; one that names a variable as ``${NAME}`` is not its value."""
 
-
 _SAME: Final = {
     **dict.fromkeys(("transport", "transportType"), "type"),
     **dict.fromkeys(("serverUrl", "httpUrl"), "url"),

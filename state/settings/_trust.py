@@ -17,7 +17,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from daruma.state.data_dir import data_dir, write_private
-from daruma.state.settings._errors import SettingsError
+from daruma.state.settings._keys import SettingsError
 from daruma.state.settings._sources import (
     SETTINGS_FILE,
     SettingsFile,

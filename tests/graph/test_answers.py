@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, Interrupt, PregelTask, StateSnapshot
 from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, illegal, say
 
-from daruma.graph.answers import PARK, overdue, readdress, stale_ids
+from daruma.graph.answers import PARK, overdue, readdress_reply, stale_ids
 from daruma.graph.build import build_graph
 from daruma.graph.models import ScriptedChatModel
 from daruma.graph.requests import RequestRefused
@@ -35,7 +37,8 @@ def thread(**questions: Any) -> StateSnapshot:
     """A thread with these open questions."""
     interrupts = tuple(Interrupt(value=value, id=id_) for id_, value in questions.items())
     task = PregelTask(id="x", name="spec_review", path=(), interrupts=interrupts)
-    return StateSnapshot({}, ("spec_review",), {}, None, "now", None, (task,), interrupts)
+    config = RunnableConfig(configurable={"thread_id": "late"})
+    return StateSnapshot({}, ("spec_review",), config, None, "now", None, (task,), interrupts)
 
 
 PARKED = thread(new=review(None, parked=True))
@@ -79,16 +82,23 @@ def test_a_late_reply_is_one_to_a_question_that_was_parked(
     assert [*stale_ids(given, snapshot)] == stale
 
 
-def test_a_late_reply_goes_to_the_question_as_it_is_asked_now() -> None:
+@pytest.mark.parametrize(
+    ("accepted", "goes_to"),
+    [({"old": PARK}, {"new": CONFIRM}), ({}, {"old": CONFIRM}), ({"old": CONFIRM},) * 2],
+)
+async def test_a_late_reply_goes_to_the_question_as_it_is_asked_now(
+    accepted: dict[str, Any], goes_to: dict[str, Any]
+) -> None:
     """PL-03: it is taken up again by a later answer.
 
     A plan that a person had rejected is not confirmed by a second reply.
     """
-    given: Command[Any] = Command(resume={"old": CONFIRM})
+    saver = InMemorySaver()
+    await replies_of(saver).accept("late", accepted)
 
-    assert readdress(given, PARKED, {"old": PARK}).resume == {"new": CONFIRM}
-    for accepted in ({}, {"old": CONFIRM}):
-        assert readdress(given, PARKED, accepted) is given
+    given = await readdress_reply(saver, Command(resume={"old": CONFIRM}), PARKED)
+
+    assert given.resume == goes_to
 
 
 # --- One reply per question: the first counts, and a run that was killed goes on with it.

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from daruma.graph.origins import ListedOrigins
+from daruma.graph.follow import ListedOrigins
 
 LISTED = ("https://app.example.org", "https://Other.example.org/")
 

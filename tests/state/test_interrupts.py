@@ -29,7 +29,7 @@ TEAM: Any = {**REVIEW, "experts": ["a", "b"]}
 QUESTION = {"type": "question", "id": "q", "question": "What now?", "context": ""}
 RECOVERY = {"type": "recovery_request", "id": "r", "failure": "it fell", "action": {}}
 FIRST, SECOND = (approval_of(a_call(id_, args={"text": id_}), "/w") for id_ in ("c1", "c2"))
-APPROVALS: Any = approval_request((FIRST, SECOND), None)
+APPROVALS: Any = approval_request((FIRST, SECOND))
 
 
 def decided(id_: str = "c1", **changes: Any) -> dict[str, Any]:
@@ -115,13 +115,17 @@ def test_a_reply_that_does_not_fit_is_refused(question: Any, reply: Any, said: s
 def test_a_request_shows_all_that_would_run() -> None:
     """TL-13: id, digest, tool, arguments, reason, the directory, and for commands the line."""
     command = approval_of(a_call("c3", name="run_command", args={"command": "ls"}), "/w")
-    request = approval_request((FIRST, command), 5.0)
+    request = approval_request((FIRST, command))
 
     plain, shell = request["approvals"]
     expected = {"approval_id", "digest", "tool", "args", "reason", "required", "deny_effect"}
     assert set(plain) == expected | {"sandbox", "not_covered", "shown", "warnings", "cwd"}
     assert (shell["command"], shell["cwd"]) == ("ls", "/w")
-    assert (request["type"], request["id"], request["deadline"]) == ("approval_request", "c1:c3", 5)
+    assert (request["type"], request["id"], request["deadline"]) == (
+        "approval_request",
+        "c1:c3",
+        None,
+    )
 
 
 # --- Questions as an inbox shows them.
@@ -147,7 +151,7 @@ CHOICE: dict[str, Any] = {
 def approvals(**changes: Any) -> dict[str, Any]:
     call = {"approval_id": "a", "digest": "d", "tool": "pay", "args": {"sum": 5}}
     rest = {"reason": "costs", "required": True, "deny_effect": "block", "shown": '{"sum": 5}'}
-    return dict(approval_request((Approval(**{**call, **rest, **changes}),), None))
+    return dict(approval_request((Approval(**{**call, **rest, **changes}),)))
 
 
 @pytest.mark.parametrize(

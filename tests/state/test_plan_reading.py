@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.state.plan import NoPlan, Plan, PlanRefused
-from daruma.state.plan_reading import plan_from, plan_in
+from daruma.state.plan import NoPlan, Plan, PlanRefused, plan_from, plan_in
 
 BARE = '{"phases": [{"id": "a", "title": "A", "instructions": "do"}]}'
 

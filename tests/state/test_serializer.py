@@ -26,9 +26,8 @@ from daruma.state import serializer
 from daruma.state.calls import Dispatch
 from daruma.state.errors import DamagedState
 from daruma.state.record import record
-from daruma.state.serializer import Packing, Records, StrictSerializer, Unpacking
+from daruma.state.serializer import STORED_TYPES, Packing, Records, StrictSerializer, Unpacking
 from daruma.state.steps import Step
-from daruma.state.stored import STORED_TYPES
 from daruma.state.usage import Usage
 
 

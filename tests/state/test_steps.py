@@ -49,16 +49,6 @@ def test_an_audit_is_plain_values() -> None:
     assert (plain["round"]["repaired"], plain["round"]["failed"]) == (["c"], ["d"])
 
 
-def test_an_audit_without_anything_is_empty() -> None:
-    """So that an ordinary step carries none."""
-    assert Audit(message_id="m").empty
-    assert not Audit(
-        message_id="m",
-        names_cut=False,
-        arguments=(ArgumentRepair(tool_call_id="c", name="b", repaired_by="model"),),
-    ).empty
-
-
 # --- The record of steps only grows, in whatever batches it is written.
 
 STEPS = st.lists(st.sampled_from(taken("plan", "think", "verify", "reflect", "recover")))

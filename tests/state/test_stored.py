@@ -10,8 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from daruma.state import channels
-from daruma.state.serializer import defaults_of
-from daruma.state.stored import STORED_TYPES
+from daruma.state.serializer import STORED_TYPES, defaults_of
 from daruma.state.task import Limits
 
 VERSIONS = {

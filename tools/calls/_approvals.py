@@ -337,7 +337,7 @@ async def commands_refusal(
     tree = (await tree_now(here, named=False)).id if here else ""
     grounds = Grounds(sandbox.level, sandbox.not_covered, _environment(Path(here or "")), tree)
     asked = OpenApproval(call, task.workspace, grounds)
-    question = approval_request((asked.approval,), None)
+    question = approval_request((asked.approval,))
     reply: Decisions = ask_person(question, at.now(), at.emit)
     decision = reply.decisions[0]
     runs = decision.decision == "approve" and asked.holds(decision)

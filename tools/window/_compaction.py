@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from daruma.state import budget
 from daruma.state import plan as phases
-from daruma.state.budget import Details, record_step
+from daruma.state.budget import record_step
 from daruma.state.channels import State
 from daruma.state.failure import Failure, ModelFailed
 from daruma.state.spending import overrun
@@ -194,8 +194,8 @@ class Call:
     def steps(self, state: State) -> list[Step]:
         """Return it as it stays on record."""
         audit, usage = audit_answer(failover=self.failover), self.usage
-        given: Details = {"ok": self.ok, "seconds": self.seconds, "usage": usage, "audit": audit}
-        return record_step(state, "summarise", at=self.at, **given)
+        measured = {"at": self.at, "seconds": self.seconds}
+        return record_step(state, "summarise", **measured, ok=self.ok, usage=usage, audit=audit)
 
 
 @dataclass

@@ -22,8 +22,7 @@ from daruma.graph.storage._rows import (
 )
 from daruma.graph.storage._sealing import Checked, Sealed, Sealing
 from daruma.state.errors import DamagedState
-from daruma.state.serializer import DeltaSnapshot, StrictSerializer
-from daruma.state.stored import STORED_TYPES
+from daruma.state.serializer import STORED_TYPES, DeltaSnapshot, StrictSerializer
 
 # --- A checkpoint's row.
 
