@@ -6,8 +6,8 @@ anew with ``WRITE_PAGES=1 pytest -n 0 tests/graph/command_line/test_pages.py``, 
 changed in them.
 
 ``$`` begins a command, and ``>`` goes on with it. ``!`` is what went to standard error, ``[2]`` an
-exit code other than 0; a ``\\`` keeps what was said from looking like a command. ``daruma`` is called
-in this process, other commands in a shell. With ``COLUMNS=80`` it is on a terminal of 80 columns,
+exit code other than 0; a ``\\`` keeps what was said from looking like a command. ``daruma`` is
+called in this process, others in a shell. With ``COLUMNS=80`` it is on a terminal of 80 columns,
 and ``<`` is what a person types there; elsewhere that is piped to it. What is another each time
 stands as ``<what it is>``, and ``<id 2>`` can be typed.
 """
@@ -55,7 +55,7 @@ NEW: Final = {
     r"\b\d+(?:\.\d+)? (?:bytes|KB|MB)\b": "<size>",
     r'(?<=at": )\d+\.\d+': "<unix>",
     r'(?<="score": )\d+\.\d+': "<n>",
-    r"\b(?:namespace|landlock)\b": "<sandbox>",
+    r"sandbox(:? +)(?:namespace|landlock)\b": r"sandbox\1<the machine's>",
     r"postgresql://postgres@\S+(?=: )": "<database>",
 }
 """What is another each time, or with each change of a prompt, and what stands in its place."""
@@ -103,7 +103,7 @@ class Person(io.StringIO):
         return self._terminal
 
     @override
-    def readline(self, *args: Any) -> str:
+    def readline(self, *args: Any) -> str:  # type: ignore[override] # typeshed has two bases
         line = super().readline(*args)
         if self._terminal:
             sys.stdout.write(line)
