@@ -29,7 +29,6 @@ from daruma.tools.evolution import (
     shelf,
 )
 from daruma.tools.evolution._recoveries import (
-    KEPT,
     Attempts,
     attempts_in,
     choose_surest,
@@ -275,11 +274,11 @@ def test_many_at_once_end_as_one_after_the_other(seed: int) -> None:
 async def test_what_is_kept_is_bounded() -> None:
     """However often a failure comes."""
     store = InMemoryStore()
-    await learned(store, [task(n) for n in range(KEPT + 10)])
+    await learned(store, [task(n) for n in range(74)])
     await learned(store, [task(0)])
     items = await store.asearch(shelf("o", "recoveries"), limit=1000)
 
-    assert len(items) == KEPT + 1
+    assert len(items) == 64 + 1
 
 
 async def test_another_owners_is_not_seen(store: BaseStore) -> None:
