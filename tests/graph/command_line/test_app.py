@@ -10,16 +10,16 @@ from typing import Any
 import openai
 import psycopg
 import pytest
-from tests.damages import DAMAGES, KEY, restored
+from tests.damages import DAMAGES, restored
 from tests.daruma_command import DONE, PLAN, Daruma, command
 from tests.fault_proxy import FaultProxy, fault_proxy, passing
 from tests.mcp_servers import McpServerOfOurs
 from tests.openai_answers import Reply
 from tests.openai_server import Answer, Fault, openai_server
+from tests.terminal import Terminal
 
 from daruma.graph.command_line._messages import complaint, kept
-
-NOBODY = "postgresql://nobody@127.0.0.1:1/nothing"
+from daruma.graph.command_line._threads import seconds_of, size_of
 
 
 def test_help_does_not_wait_for_the_machine() -> None:
@@ -39,15 +39,6 @@ def test_help_does_not_wait_for_the_machine() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_every_command_of_the_design_is_there(daruma: Daruma) -> None:
-    """What is promised can be called."""
-    said = daruma()
-
-    assert said.code == 0
-    for name in ("demo", "run", "resume", "answer", "threads", "show", "graph", "doctor", "worker"):
-        assert f" {name} " in said.out
-
-
 def test_nothing_is_imported_from_the_current_folder(tmp_path: Path) -> None:
     """SE-01: a task may have written there, and `python -m` looks there first."""
     for name in ("typer", "yaml", "pydantic", "json"):
@@ -56,40 +47,6 @@ def test_nothing_is_imported_from_the_current_folder(tmp_path: Path) -> None:
     subprocess.run(argv, cwd=tmp_path, check=True, capture_output=True)
 
     assert not (tmp_path / "canary").exists()
-
-
-def test_the_version_is_told(daruma: Daruma) -> None:
-    """``--version`` names the program and its version."""
-    assert daruma("--version").out.startswith("daruma 0.")
-
-
-def test_a_run_without_any_model_says_where_to_name_one(daruma: Daruma) -> None:
-    """Nothing runs, and nothing is written, before there is a model."""
-    assert "no model is configured" in daruma("run", "x", "--thread", "t").complaint
-    assert "there is no thread 't'" in daruma("show", "t").complaint
-
-
-MISTAKES = [
-    ["run", "another task"],
-    ["answer", "t", "--text", "blue"],
-    ["answer", "t", "--approve"],
-    ["answer", "t", "--edit", "no.json"],
-]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_leaves_an_open_review_as_it_was(daruma: Daruma, mistake: list[str]) -> None:
-    """After any mistake the same question is open and can still be answered."""
-    model = daruma.script(plan=[PLAN], main=[DONE])
-    waiting = daruma("run", "x", "--mode", "plan_exec", "--model", model, "--thread", "t", "--json")
-    options = ["--thread", "t", "--model", model] if mistake[0] == "run" else []
-
-    refused = daruma(*mistake, *options)
-
-    assert refused.complaint
-    assert daruma("show", "t", "--json").json["interrupts"] == waiting.json["interrupts"]
-    assert daruma("answer", "t", "--confirm").code == 0
 
 
 EXPECTED_FINDINGS = {"Python", "langgraph", "Postgres", "sandbox", "model", "git", "pytest", "ruff"}
@@ -113,25 +70,6 @@ def test_the_doctor_looks_at_everything_and_shows_no_key(daruma: Daruma) -> None
     assert found["model"]["state"] == "ok"
     assert "OPENAI_API_KEY is set" in said.out
     assert "very-secret" not in said.out + said.err
-
-
-def test_the_doctor_names_the_fallbacks(daruma: Daruma) -> None:
-    """TL-17: one that can not be made is missing, as no graph is built with it (FA-09)."""
-    daruma.setenv("OPENAI_API_KEY", "sk-very-secret")
-    daruma.setenv("DARUMA_LLM__FALLBACK_MODELS", '["openai:spare", "scripted:/no/such"]')
-
-    said = json.loads(daruma("doctor", "--json").out)
-
-    assert [(each["state"], each["text"]) for each in said if each["name"] == "fallback"] == [
-        (
-            "ok",
-            (
-                "openai:spare at https://api.openai.com/v1/: not asked, "
-                "`daruma doctor --online` asks it"
-            ),
-        ),
-        ("missing", "cannot read the script /no/such: No such file or directory"),
-    ]
 
 
 PATHS = {
@@ -232,18 +170,6 @@ def test_the_doctor_tells_of_a_wrong_address(daruma: Daruma, url: str, expected:
     assert found["key"]["text"].startswith("OPENAI_API_KEY is not set (OPENAI_KEY is: was it me")
 
 
-def test_the_doctor_names_the_keys_of_all_models(daruma: Daruma) -> None:
-    """Each once; a fallback is of no use without its own."""
-    daruma.setenv("OPENAI_API_KEY", "sk-very-secret")
-    daruma.setenv("DARUMA_LLM__MODEL", "openai:test")
-    daruma.setenv("DARUMA_LLM__FALLBACK_MODELS", '["anthropic:test", "openai:other"]')
-
-    said = daruma("doctor").out
-
-    assert said.count("OPENAI_API_KEY is set") == 1
-    assert said.count("ANTHROPIC_API_KEY is not set\n") == 1
-
-
 @pytest.mark.long
 def test_the_doctor_lists_the_tools_of_mcp_servers(daruma: Daruma) -> None:
     """FA-11: it starts them only where it is asked to, and says why one does not start."""
@@ -258,18 +184,6 @@ def test_the_doctor_lists_the_tools_of_mcp_servers(daruma: Daruma) -> None:
     assert (begun, server.alive) == ([], [])
     assert "mcp__s__pid, mcp__s__die" in found["MCP s"]["text"]
     assert found["MCP gone"]["state"] == "missing"
-
-
-def test_the_doctor_fails_when_something_essential_is_missing(daruma: Daruma) -> None:
-    """Without a database nothing can run: exit code 1, and the remedy in its line."""
-    daruma.setenv("DARUMA_POSTGRES_URL", NOBODY)
-    daruma.setenv("DARUMA_POSTGRES_OUTAGE_SECONDS", "0")
-
-    code, found = findings(daruma)
-
-    assert code == 1
-    assert found["Postgres"]["state"] == "missing"
-    assert "start or repair it" in found["Postgres"]["text"]
 
 
 # --- Whatever goes wrong is one line; a bug's traceback is kept in a file.
@@ -301,12 +215,6 @@ def test_a_role_that_may_not_write_is_no_lost_database(daruma: Daruma) -> None:
     assert "granted" in said.complaint
 
 
-@pytest.mark.parametrize("name", ["show", "resume", "undo", "retry"])
-def test_a_name_that_is_no_text_is_one_line(daruma: Daruma, name: str) -> None:
-    """Bytes of another encoding on the command line are a mistake, not a bug."""
-    assert "is no text in this terminal's encoding" in daruma(name, "\udcff").complaint
-
-
 def test_a_key_that_a_provider_quotes_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider's own exception, where emergency is switched off, says what it likes."""
     monkeypatch.setenv("SOME_API_KEY", "own-secret")
@@ -329,32 +237,6 @@ def test_a_bug_is_one_line_and_its_traceback_is_kept() -> None:
     file.unlink()
 
 
-OFF = {
-    "no chain": ("fallback_chain: {enabled: false}", "resume"),
-    "no emergency": (
-        "fallback_chain: {recovery: {enabled: false}, emergency: {enabled: false}}",
-        "retry",
-    ),
-}
-
-
-@pytest.mark.parametrize("off", OFF)
-def test_a_failure_that_is_raised_is_one_line_and_can_be_gone_on_with(
-    daruma: Daruma, off: str
-) -> None:
-    """EM-05: the exit code is that of a task that failed; the thread is not stuck."""
-    rules, again = OFF[off]
-    daruma.configure(rules)
-    model = daruma.script(main=[{"raise": "out of order"}, DONE])
-    said = daruma("run", "Do it", "--thread", "t", "--model", model)
-
-    assert said.code == 1
-    (line,) = (line for line in said.err.splitlines() if line.startswith("daruma: "))
-    assert "out of order" in line
-    daruma.script(main=[DONE, DONE])
-    assert daruma(again, "t").code == 0
-
-
 # --- What the command line says of a damaged thread, and how one goes on with it (DU-05).
 
 
@@ -368,18 +250,6 @@ def damaged(daruma: Daruma, postgres_url: str) -> Daruma:
     with psycopg.connect(postgres_url) as connection:
         connection.execute(DAMAGES["a lost value"].encode())
     return daruma
-
-
-@pytest.mark.long
-def test_it_is_said_in_one_line_with_the_way_out(damaged: Daruma) -> None:
-    """By each command that reads the thread."""
-    for args in (["show", "t"], ["resume", "t"], ["retry", "t"], ["undo", "t"]):
-        complaint = damaged(*args).complaint
-        assert re.search(
-            r"checkpoint \S+ of thread 't': the value of channel 'result' is lost; the one before "
-            r"it, (\S+), is whole: go on from there with `daruma resume t --from \1`",
-            complaint,
-        )
 
 
 LISTED = (
@@ -403,26 +273,6 @@ def test_the_other_threads_are_listed(damaged: Daruma, postgres_url: str) -> Non
 
 
 @pytest.mark.long
-def test_a_thread_goes_on_from_the_checkpoint_that_is_named(damaged: Daruma) -> None:
-    """And is a thread like any other then."""
-    (command,) = re.findall(r"`daruma (resume t --from \S+)`", damaged("show", "t").complaint)
-
-    resumed = damaged(*command.split(), "--json")
-
-    assert (resumed.code, resumed.json["status"]) == (0, "completed")
-    assert "It is done." in damaged("show", "t").out
-    assert damaged("resume", "t").code == 0
-
-
-@pytest.mark.long
-def test_a_checkpoint_that_the_thread_has_not_is_refused(damaged: Daruma) -> None:
-    """Nothing is begun from nowhere."""
-    said = damaged("resume", "t", "--from", "nowhere")
-
-    assert said.complaint == "daruma: thread 't' has no checkpoint 'nowhere'"
-
-
-@pytest.mark.long
 def test_a_question_of_an_earlier_checkpoint_can_be_answered(
     daruma: Daruma, postgres_url: str
 ) -> None:
@@ -435,25 +285,6 @@ def test_a_question_of_an_earlier_checkpoint_can_be_answered(
 
     assert daruma(*command.split()).code == 3
     assert daruma("answer", "t", "--confirm").code == 0
-
-
-@pytest.mark.parametrize("key", ["s3cret", bytes(32).hex()])
-def test_a_wrong_key_is_one_line_that_does_not_quote_it(daruma: Daruma, key: str) -> None:
-    """The same command with the right key finds the thread."""
-    daruma.setenv("DARUMA_POSTGRES_KEY", KEY.hex())
-    model = daruma.script(main=[DONE])
-    daruma("run", "Chat", "--mode", "direct_chat", "--model", model, "--thread", "t")
-
-    daruma.setenv("DARUMA_POSTGRES_KEY", key)
-    refused = daruma("show", "t").complaint
-    daruma.setenv("DARUMA_POSTGRES_KEY", "")
-    without = daruma("show", "t").complaint
-    daruma.setenv("DARUMA_POSTGRES_KEY", KEY.hex())
-
-    assert "DARUMA_POSTGRES_KEY" in refused
-    assert key not in refused
-    assert without == "daruma: this database is sealed: set DARUMA_POSTGRES_KEY to its key"
-    assert daruma("show", "t").code == 0
 
 
 # --- A database that is lost during a command: one line, exit code 2, and how to go on (DU-04).
@@ -486,3 +317,66 @@ def test_a_lost_database_is_one_line_and_the_task_can_be_gone_on_with(daruma: Da
         resumed = daruma("resume", "t", "--yes", "--json")
         assert (resumed.code, resumed.json["status"]) == (0, "completed")
         assert proxy.fate is passing
+
+
+def test_a_wrong_password_and_a_database_that_is_not_there_are_one_line(daruma: Daruma) -> None:
+    """The address is told, without the password."""
+    gone = daruma.url.replace("dbname=", "dbname=no_such_")
+    daruma.setenv("DARUMA_POSTGRES_OUTAGE_SECONDS", "0")
+    daruma.setenv("DARUMA_POSTGRES_URL", gone)
+
+    line = daruma("threads").complaint
+
+    assert "no_such_" in line
+    assert "does not exist" in line
+    assert "DARUMA_POSTGRES_URL" in line
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(("typed", "code"), [("y", 0), ("n", 2)])
+def test_on_a_terminal_it_is_asked(daruma: Daruma, typed: str, code: int) -> None:
+    """With what the file would switch on; a yes is kept, and the command goes on."""
+    daruma.script(main=[DONE])
+    (daruma.folder / "daruma.yaml").write_text("llm: {model: 'scripted:script.json'}\n")
+    terminal = Terminal(daruma, "run", "Do it", columns=200)
+    terminal.wait_for("Trust exactly this?")
+    terminal.type(typed)
+
+    assert terminal.end() == code
+    assert 'llm.model: "scripted:script.json"' in terminal.seen
+    assert ("It is done." in terminal.seen) is (code == 0)
+    assert daruma("settings", "llm.model", "--effective").code == code
+
+
+@pytest.mark.long
+def test_the_settings_name_the_embedding_model(daruma: Daruma) -> None:
+    """It is asked at the address of the environment; one that refuses leaves the words."""
+    (daruma.folder / "a.txt").write_text("turin")
+    daruma.configure("llm: {embedding_model: near, model_aliases: {near: 'openai:tiny'}}")
+    with openai_server([], strict=False) as server:
+        daruma.setenv("OPENAI_BASE_URL", server.url)
+
+        added = daruma("knowledge", "add", "a.txt", "--json")
+        found = daruma("knowledge", "search", "turin", "--json")
+        reindexed: Any = daruma("knowledge", "reindex", "--json").json
+
+    assert added.json["passages"] == 1
+    assert "by words alone: the embedding model failed (" in added.json["note"]
+    assert [each["text"] for each in found.json["passages"]] == ["turin"]
+    assert (reindexed["made"], "failed" in reindexed["note"]) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90min", 5400), ("12h", 43_200), ("30d", 2_592_000), ("2w", 1_209_600)]
+)
+def test_lengths_of_time_are_read(text: str, seconds: float) -> None:
+    """A number and its unit."""
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("size", "said"), [(0, "0 bytes"), (1500, "1.5 KB"), (2e6, "2.0 MB"), (3.5e9, "3.5 GB")]
+)
+def test_sizes_are_told_in_their_unit(size: float, said: str) -> None:
+    """As people say them."""
+    assert size_of(size) == said

@@ -13,16 +13,12 @@ from tests.daruma_command import Daruma, Said
 from daruma.graph.command_line._diagnosis import program_path
 from daruma.graph.models import ScriptedChatModel
 from daruma.graph.scenario import (
-    DemoRefused,
     Scenario,
     missing_programs,
     prepare,
-    scenario_named,
     scenarios,
 )
 from daruma.tools.checks import recognised_commands
-
-NAMES = ["fix", "gives-up", "rollback", "seven-falls"]
 
 
 @pytest.fixture
@@ -127,22 +123,6 @@ def test_a_demo_without_a_database_leaves_nothing_behind(daruma: Daruma) -> None
 
     assert (said.code, [*folder.iterdir()]) == (2, [])
     assert "set DARUMA_POSTGRES_URL" in said.err
-
-
-def test_the_scenarios_are_listed(daruma: Daruma) -> None:
-    """Each by its name and a line that says what will be seen."""
-    lines = daruma("demo", "--list").out.splitlines()
-
-    assert [line.split()[0] for line in lines] == NAMES
-    assert all(len(line) > 30 for line in lines)
-
-
-def test_an_unknown_scenario_names_those_that_there_are() -> None:
-    """And copies nothing."""
-    with pytest.raises(
-        DemoRefused, match="'cook'; there are: fix, gives-up, rollback, seven-falls"
-    ):
-        scenario_named("cook")
 
 
 def test_programs_that_the_checks_need_are_looked_for() -> None:

@@ -11,14 +11,13 @@ from rich.console import Console
 from tests.parts import a_phase
 
 from daruma.graph.command_line._event_lines import lines_of
-from daruma.graph.command_line._output import Line, Paper
+from daruma.graph.command_line._output import Line, Paper, cut
 from daruma.graph.command_line._questions import (
     approval_lines,
     diff_lines,
     edit_preview,
     plan_lines,
     recovery_lines,
-    shown_approval,
 )
 from daruma.state.events import (
     Event,
@@ -69,20 +68,6 @@ def test_an_approval_is_told_whole() -> None:
         "  · not covered: reading outside",
         "  · approval: c1, required; a denial stops the task",
         "  · digest: 0123456789ab",
-    ]
-
-
-def test_every_line_of_a_command_stands_behind_a_mark() -> None:
-    """Text that looks like one of our lines is seen to be the command's."""
-    command = "ls\n  · sandbox: namespace\n!! all is well"
-
-    lines = printed(an_approval(command=command, args={"command": command}))
-
-    assert lines[1:5] == [
-        "  ▸ $ 3 lines",
-        "    │ ls",
-        "    │   · sandbox: namespace",
-        "    │ !! all is well",
     ]
 
 
@@ -148,23 +133,6 @@ def replacing(folder: Path, old: str, new: str) -> dict[str, Any]:
 
 def signs(lines: list[Line]) -> list[str]:
     return [f"{line.mark} {line.text}" for line in lines]
-
-
-def test_a_replacement_is_a_diff(tmp_path: Path) -> None:
-    """With the lines around it, and where in the file it is."""
-    (tmp_path / "a.py").write_text("one\ntwo\nthree\n")
-
-    lines = edit_preview(replacing(tmp_path, "two", "2"))
-
-    assert signs(lines) == [
-        "note -1,4 +1,4",
-        "same one",
-        "minus two",
-        "plus 2",
-        "same three",
-        "same ",
-    ]
-    assert shown_approval(replacing(tmp_path, "two", "2"))[-len(lines) :] == lines
 
 
 def test_a_new_file_and_an_insertion_are_diffs(tmp_path: Path) -> None:
@@ -351,3 +319,15 @@ def test_of_many_files_the_number_is_told() -> None:
 
     assert len(lines) == 22
     assert lines[-1] == Line("note", "and 70 more")
+
+
+def test_what_is_left_out_is_counted() -> None:
+    """The lines that are shown and those that are counted are all there are."""
+    lines = [Line("payload", str(number)) for number in range(500)]
+
+    shown = cut(lines, 100)
+
+    assert [shown[0], shown[-1]] == [lines[0], lines[-1]]
+    (said,) = [line.text for line in shown if line.mark == "alarm"]
+    assert said.startswith("400 lines are left out here")
+    assert len(shown) == 101

@@ -137,80 +137,6 @@ def test_the_commands_that_answer_can_be_pasted(
     assert found[: len(commands)] == [f"daruma answer {named} {each}" for each in commands]
 
 
-def test_a_plan_is_rejected_with_what_is_wanted() -> None:
-    """PL-02: the model is told."""
-    reply = Given(reject="more care").replies("t", [review()])["i1"]
-
-    assert reply == {"decision": "reject", "feedback": "more care"}
-    assert read_reply(review().value, reply)
-
-
-REFUSED: dict[str, tuple[Given, Interrupt, str]] = {
-    "half a digest": (Given(approve=["a@digest"]), approvals("a"), "no approval 'a@digest'"),
-    "an id that is not open": (Given(approve=["z"]), approvals("a", "b"), "open: a, b"),
-    "yes and no": (Given(approve=["a"], deny=["a"]), approvals("a"), "not both approve and deny"),
-    "all of both": (Given(approve=[ALL], deny=[ALL]), approvals("a"), "not both approve and deny"),
-    "a change of what is not open": (CHANGED_A, approvals("b"), "no approval 'a' is open; open: b"),
-    "changed twice": (
-        Given(edit="a", args="{}", approve=["a"]),
-        approvals("a"),
-        "not both edit and approve",
-    ),
-    "another kind": (Given(confirm=True), question(), "daruma answer t --text"),
-    "another recovery": (
-        Given(approve=["t/1:recovery:1"]),
-        recovery(),
-        "'t/1:recovery:1' is not open: the recovery is 't/1:recovery:0'",
-    ),
-    "a recovery, yes and no": (
-        Given(approve=[ALL], deny=[ALL]),
-        recovery(),
-        "one of --approve, --deny",
-    ),
-    "an edited recovery": (CHANGED_A, recovery(), "a recovery is not edited"),
-    "a confirmed recovery": (Given(confirm=True), recovery(), "--approve t/1:recovery:0"),
-    "no kind": (Given(), question(), "give an answer"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_an_answer_that_fits_nothing_is_refused(name: str) -> None:
-    """The line says what would fit."""
-    given, asked, said = REFUSED[name]
-
-    with pytest.raises(AnswerRefused, match=said):
-        given.replies("t", [asked])
-
-
-@pytest.mark.parametrize(
-    ("edit", "args", "said"),
-    [
-        (None, "{}", "--args goes with --edit ID"),
-        ("a", "{not json", "--args is not JSON"),
-        ("a", '{"a": NaN}', "--args is not JSON: NaN"),
-        ("a", "[" * 100_000, "--args is not JSON"),
-        ("a", "[1]", "--args is not an object such as"),
-    ],
-)
-def test_arguments_that_can_not_be_read_are_refused(edit: str | None, args: str, said: str) -> None:
-    """Before a thread is looked at, in one line."""
-    with pytest.raises(AnswerRefused, match=said) as refused:
-        Given(edit=edit, args=args).check()
-
-    assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("text", ["", "[1, 2]", "{not json", None])
-def test_a_plan_that_can_not_be_read_is_refused(tmp_path: Any, text: str | None) -> None:
-    """A missing file, no JSON, or JSON that is no plan."""
-    file = tmp_path / "plan.json"
-    if text is not None:
-        file.write_text(text)
-
-    with pytest.raises(AnswerRefused, match=r"plan\.json"):
-        Given(edit=str(file)).replies("t", [review()])
-
-
 def test_yes_never_agrees_to_what_is_required() -> None:
     """Plans and optional approvals are confirmed; questions have no yes."""
     assert yes_to([review()]) == {"i1": {"decision": "confirm"}}
@@ -276,36 +202,6 @@ def test_what_is_typed_becomes_a_reply(name: str) -> None:
 
     assert replies == {"i1": expected}
     assert read_reply(asked.value, replies["i1"])
-
-
-def test_each_approval_is_decided_for_itself() -> None:
-    """One is approved, one denied with a reason."""
-    asked = approvals("a", "b")
-
-    replies = ask(Stop("t", None, (asked,)), paper(), known=False, read=typing("a", "d", "no"))
-
-    assert decided(replies["i1"]) == {"a": "approve", "b": "deny"}
-    assert replies["i1"]["decisions"][1]["reason"] == "no"
-
-
-LATER: list[tuple[Interrupt, list[str]]] = [
-    (review(), ["l"]),
-    (review(), ["r", ""]),
-    (approvals("a", "b"), ["a", "l"]),
-    (question(), [""]),
-    (held(), ["re", ""]),
-    (recovery(), ["l"]),
-    (recovery(), ["i", ""]),
-    (review(), []),
-]
-
-
-@pytest.mark.parametrize(("asked", "typed"), LATER)
-def test_later_leaves_everything_open(asked: Interrupt, typed: list[str]) -> None:
-    """Nothing is half answered; the end of the input counts as later."""
-    stop = Stop("t", None, (asked,))
-
-    assert ask(stop, paper(), known=False, read=typing(*typed)) == {}
 
 
 def typing(*lines: str) -> Any:

@@ -77,43 +77,6 @@ def test_json_is_the_last_line_and_the_only_one(daruma: Daruma) -> None:
     assert "plan confirmed" in said.err
 
 
-def test_without_yes_a_plan_waits_and_says_how_to_answer(daruma: Daruma) -> None:
-    """Exit code 3, the plan, and the exact command to paste."""
-    said = planned(daruma)
-
-    assert said.code == 3
-    assert said.out.count("Just do it.") == 1
-    assert "daruma answer t --confirm\n" in said.out
-
-
-def test_an_edited_plan_is_the_one_that_runs(daruma: Daruma) -> None:
-    """What ``show`` gives is what ``--edit`` takes, in the model's place (PL-02)."""
-    planned(daruma)
-    plan = daruma("show", "t", "--json").json["plan"]
-    plan["phases"][0]["title"] = "My own way"
-    (daruma.folder / "plan.json").write_text(json.dumps(plan))
-
-    said = daruma("answer", "t", "--edit", "plan.json", "--json")
-
-    assert said.code == 0
-    assert [phase["title"] for phase in said.json["phases"]] == ["My own way"]
-
-
-def test_yes_agrees_to_what_is_optional_only(daruma: Daruma) -> None:
-    """``--yes`` lets an optional call run and leaves a required one open."""
-    policy = "tools: {policy: {search: {decision: confirm, required: true}}}\n"
-    daruma.configure(policy)
-    search = {"name": "search", "args": {"pattern": "x"}, "id": "look"}
-
-    said = commanded(daruma, "--yes", "--json", calls=[command("touch made", "make"), search])
-
-    assert said.code == 3
-    (question,) = said.json["interrupts"]
-    assert [each["approval_id"] for each in question["value"]["approvals"]] == ["look"]
-    assert daruma("answer", "t", "--approve").code == 0
-    assert (daruma.folder / "ws" / "made").exists()
-
-
 @pytest.mark.long
 def test_a_task_does_not_write_the_next_ones_rules(daruma: Daruma) -> None:
     """A file that the model made or changed counts once a person agrees to it, wherever (SE-02)."""
@@ -196,29 +159,6 @@ def test_a_thread_keeps_its_settings_and_its_model(
     assert "test -e marker" in said.json["verification"]
 
 
-def test_resuming_what_is_over_tells_its_result_again(daruma: Daruma) -> None:
-    """The exit code is that of the result, and nothing runs: no model is needed."""
-    first = planned(daruma, "--yes", "--json")
-    (daruma.folder / "script.json").unlink()
-
-    said = daruma("resume", "t", "--json")
-
-    assert (said.code, said.json) == (0, first.json)
-
-
-def test_threads_are_listed_with_where_they_stand(daruma: Daruma) -> None:
-    """Newest first, one line each; fields are separated by tabs where a program reads them."""
-    daruma("run", "First\tthing", "--thread", "one", "--model", daruma.script(main=[DONE]))
-    planned(daruma)
-
-    rows = [line.split("\t") for line in daruma("threads").out.splitlines()]
-
-    assert [(name, status, goal) for name, status, _, goal in rows] == [
-        ("t", "waiting", "Do it"),
-        ("one", "completed, not checked", "First thing"),
-    ]
-
-
 def test_a_narrow_list_keeps_the_names_whole() -> None:
     """At 60 columns goals are cut, names and statuses are not: they are there to be copied."""
     at, goal = datetime.now(UTC) - timedelta(hours=2), "A goal of many words " * 5
@@ -255,76 +195,7 @@ def test_a_narrow_list_breaks_what_has_lines_of_its_own() -> None:
     ]
 
 
-def test_the_list_without_threads_says_what_to_try(daruma: Daruma) -> None:
-    """An empty list is no silence."""
-    assert "daruma demo" in daruma("threads").out
-
-
 # --- A thread whose rollback failed stops, says so, and goes on as a person decides (RO-03).
-
-SETTINGS = """
-budgets: {verify: 2, reflect: 0}
-verification: {commands: ["test -e green"]}
-"""
-PHASES = [
-    {"id": "p1", "title": "Do it", "rollback_command": "test -e mended"},
-    {"id": "p2", "title": "Do more"},
-]
-
-
-@pytest.fixture
-def held(daruma: Daruma) -> Daruma:
-    """The command, with thread ``t`` that failed in its first phase, and then to roll it back."""
-    daruma.configure(SETTINGS)
-    daruma.script(plan=[{"json": {"phases": PHASES}}], main=[DONE] * 3)
-    return daruma
-
-
-def run(held: Daruma) -> list[str]:
-    """The result, and what a person can say to it."""
-    model = ("--model", "scripted:script.json", "--mode", "plan_exec")
-    said = held("run", "Do it", *model, "--workspace", "ws", "--thread", "t", "--yes", "--json")
-    assert said.code == 1, said.err
-    assert said.json["status"] == "failed"
-    assert said.json["error_struct"]["error_code"] == "rollback_failed"
-    return [line.strip() for line in said.err.splitlines()]
-
-
-def standing(daruma: Daruma) -> str:
-    (row,) = daruma("threads").out.splitlines()
-    return row.split("\t")[1]
-
-
-def test_a_held_thread_has_its_result_and_says_how_to_answer(held: Daruma) -> None:
-    """Exit code 1 and the result for programs; the question, and each answer, for people."""
-    told = run(held)
-
-    shown = held("show", "t")
-    assert [line for line in told if "daruma answer" in line] == [
-        "daruma answer t --text retry",
-        "daruma answer t --text restore",
-        "daruma answer t --text keep",
-    ]
-    assert standing(held) == "held"
-    assert "thread t  held" in shown.out
-    assert "daruma answer t --text retry\n" in shown.out
-    assert held("show", "t", "--json").json["status"] == "held"
-
-
-@pytest.mark.long
-def test_a_rollback_is_tried_again_once_that_can_help(held: Daruma) -> None:
-    """What stood in its way was mended by hand; the other phase is done after it."""
-    run(held)
-    (held.folder / "ws" / "mended").touch()
-    (held.folder / "ws" / "green").touch()
-
-    said = held("answer", "t", "--text", "retry", "--json")
-
-    assert "retry: the rollback is tried again" in said.err
-    assert [each["status"] for each in said.json["phases"]] == ["failed", "completed"]
-    assert said.code == 1
-    assert "interrupts" not in said.json
-    assert standing(held) == said.json["status"]
 
 
 # --- The command line offers the tools of the MCP servers that the settings name.
@@ -434,3 +305,20 @@ def test_a_wrong_fix_is_found_reflected_on_and_put_right(daruma_openai_runs: Dar
     assert said.json["budgets"]["verify"] == 3
     assert "assert 6 == 5" in str(requests[3]["messages"])
     assert len(requests) == 7
+
+
+@pytest.mark.long
+def test_a_recovery_whose_failure_ended_the_task_did_not_work(daruma: Daruma) -> None:
+    """RE-08: ``show`` tells it as the result does."""
+    (daruma.folder / "ws").mkdir(exist_ok=True)
+    same, other = (
+        {"calls": [{"name": "search", "args": {"pattern": pattern}}]} for pattern in ("a", "b")
+    )
+    script = daruma.script(main=[same, same, same, other, same, same, same], recovery=[DONE])
+    ended = daruma(
+        "run", "Do it", "--model", script, "--thread", "t", "--workspace", "ws", "--json"
+    )
+
+    shown = daruma("show", "t", "--json").json
+    assert [each["worked"] for each in ended.json["recoveries"]] == [False]
+    assert [each["worked"] for each in shown["recoveries"]] == [False]

@@ -145,25 +145,6 @@ def standing(daruma: Daruma) -> list[list[str]]:
     return [[row[0], row[1], row[3]] for row in rows]
 
 
-def test_a_submitted_thread_is_run_by_a_worker(daruma: Daruma) -> None:
-    """Its name is all that is printed; it is seen while it is queued, and after."""
-    said, queued = submit(daruma), standing(daruma)
-    shown = daruma("show", "t", "--json")
-    worker = daruma("worker", "--once")
-    waiting = standing(daruma)
-    answered = daruma("answer", "t", "--confirm", "--submit", "--json")
-    daruma("worker", "--once")
-
-    assert (said.code, said.out) == (0, "t\n")
-    assert "daruma show t --follow" in said.err
-    assert queued == [["t", "queued", "Do it"]]
-    assert (shown.code, shown.json["status"]) == (0, "queued")
-    assert "thread 't': waits for an answer" in worker.err
-    assert waiting == [["t", "waiting", "Do it"]]
-    assert (answered.code, answered.json) == (0, {"thread": "t", "status": "queued"})
-    assert standing(daruma) == [["t", "completed, not checked", "Do it"]]
-
-
 @pytest.mark.long
 def test_a_worker_uses_the_folder_and_model_of_the_command(daruma: Daruma) -> None:
     """It may be started anywhere else on the machine."""
@@ -175,56 +156,6 @@ def test_a_worker_uses_the_folder_and_model_of_the_command(daruma: Daruma) -> No
     daruma("worker", "--once")
 
     assert standing(daruma) == [["t", "completed, not checked", "Do it"]]
-
-
-def test_what_can_not_be_run_is_not_queued(daruma: Daruma) -> None:
-    """A mistake is told at once, in one line."""
-    model = daruma.script(main=[DONE])
-    run = ("run", "Do it", "--model", model, "--submit")
-
-    assert "is not a folder that is there" in daruma(*run, "--workspace", "nowhere").complaint
-    assert "`daruma answer`" in daruma(*run, "--yes").complaint
-    assert "there is no thread 'x'" in daruma("resume", "x", "--submit").complaint
-    assert "no threads yet" in daruma("threads").out
-
-
-def test_nothing_is_queued_where_nothing_is_to_be_done(daruma: Daruma) -> None:
-    """A finished thread stays finished."""
-    model = daruma.script(main=[DONE])
-    daruma("run", "Do it", "--model", model, "--thread", "t")
-
-    said = daruma("resume", "t", "--submit", "--json")
-
-    assert said.json == {"thread": "t", "status": "nothing to run"}
-    assert standing(daruma) == [["t", "completed, not checked", "Do it"]]
-
-
-@pytest.mark.long
-def test_a_job_that_failed_says_why(daruma: Daruma) -> None:
-    """The settings are none when the worker comes: `threads` and `show` have the line."""
-    submit(daruma)
-    (daruma.folder / "daruma.yaml").write_text("nonsense: 1\n")
-
-    worker = daruma("worker", "--once")
-    shown = daruma("show", "t")
-
-    assert worker.code == 0
-    assert "could not be run: SettingsError" in worker.err
-    assert standing(daruma) == [["t", "failed", "Do it"]]
-    assert "nonsense" in shown.out
-
-
-def test_following_tells_what_happens_until_it_stops(daruma: Daruma) -> None:
-    """What was said and done, and how it ended."""
-    submit(daruma)
-    daruma("worker", "--once")
-    daruma("answer", "t", "--confirm")
-
-    said = daruma("show", "t", "--follow")
-
-    assert said.code == 0
-    assert "It is done." in said.out
-    assert "─── ✓ completed, not checked ───" in said.out
 
 
 def hanging(daruma: Daruma) -> tuple[Popen[str], Popen[str]]:

@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from tests.daruma_command import Daruma
 from tests.parts import a_savepoint, a_task
 
 from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._thread_story import (
-    PageRefused,
     print_story,
     timeline_lines,
     when_lines,
@@ -75,14 +73,6 @@ def test_a_moment_has_its_time_and_its_cost() -> None:
     assert line.tail == "2.3 s · 1,200 tokens · $0.0100"
 
 
-def test_phases_are_sections() -> None:
-    """Where one begins; its end is a line."""
-    begun, ended = told(moment("phase", "Phase 1: Mend"), moment("phase", "Phase 1 done", ok=True))
-
-    assert (begun.mark, begun.text) == ("head", "Phase 1: Mend")
-    assert ended.mark == "ok"
-
-
 def test_what_failed_says_why() -> None:
     """The end of its output, and how much stands before it."""
     output = "\n".join(f"line {number}" for number in range(10))
@@ -116,18 +106,6 @@ def test_words_are_shown_as_words() -> None:
     assert failed.mark == "bad"
 
 
-def test_a_tail_is_the_end_and_says_so() -> None:
-    """How many came before is in the section's head."""
-    moments = [moment("note", f"n{number}") for number in range(5)]
-
-    head, *rest = timeline_lines(a_timeline(*moments), 2)
-    none, *nothing = timeline_lines(a_timeline(*moments), 0)
-
-    assert head.tail == "3 moments before are left out"
-    assert [line.text.split()[-1] for line in rest] == ["n3", "n4"]
-    assert (none.tail, nothing) == ("5 moments before are left out", [])
-
-
 AGO = [(5, "just now"), (120, "2 min ago"), (7200, "2 h ago"), (86400, "1 d ago")]
 
 
@@ -147,51 +125,6 @@ def test_a_thread_without_times_says_nothing_of_them() -> None:
 # --- ``daruma show THREAD --html``: the page of a thread as a file.
 
 
-def test_a_page_is_written_and_written_again(daruma: Daruma, tmp_path: Path) -> None:
-    """To THREAD.html unless named; an older page of ours is written over."""
-    thread = _ran(daruma)
-
-    first = daruma("show", thread, "--html")
-    again = daruma("show", thread, "--html")
-    named = daruma("show", thread, "--html", "other.html")
-
-    assert (first.code, first.out) == (0, f"{thread}.html\n")
-    assert (again.code, named.out) == (0, "other.html\n")
-    assert "Say hello" in (tmp_path / f"{thread}.html").read_text()
-
-
-def test_a_dash_is_standard_output(daruma: Daruma) -> None:
-    """And nothing else stands there."""
-    said = daruma("show", _ran(daruma), "--html", "-")
-
-    assert said.out.startswith("<!doctype html>")
-    assert said.out.endswith("</html>\n")
-
-
-def test_another_file_is_not_written_over(daruma: Daruma, tmp_path: Path) -> None:
-    """It stays as it is."""
-    (tmp_path / "mine.html").write_text("mine")
-
-    said = daruma("show", _ran(daruma), "--html", "mine.html")
-
-    assert "name another file" in said.complaint
-    assert (tmp_path / "mine.html").read_text() == "mine"
-
-
-def test_a_thread_that_is_not_there_is_one_line(daruma: Daruma) -> None:
-    """No file is made for it."""
-    assert "there is no thread 'nobody'" in daruma("show", "nobody", "--html").complaint
-
-
-@pytest.mark.parametrize("file", ["no/folder.html", "dangling.html"])
-def test_a_page_that_can_not_be_written_is_one_line(file: str, tmp_path: Path) -> None:
-    """It names the file, and says nothing of resuming what only was to be shown."""
-    (tmp_path / "dangling.html").symlink_to("nowhere")
-
-    with pytest.raises(PageRefused, match="name another file"), chdir(tmp_path):
-        write_page("t", file, "page")
-
-
 def test_a_long_name_of_a_thread_still_names_a_file(tmp_path: Path) -> None:
     """What a file system does not take is cut, between two characters."""
     with chdir(tmp_path):
@@ -199,10 +132,3 @@ def test_a_long_name_of_a_thread_still_names_a_file(tmp_path: Path) -> None:
 
     (file,) = tmp_path.iterdir()
     assert file.name == f"{'é' * 100}.html"
-
-
-def _ran(daruma: Daruma) -> str:
-    model = daruma.script(main=[{"say": "Hello."}])
-    arguments = ("--mode", "direct_chat", "--model", model, "--thread", "greeting")
-    assert daruma("run", "Say hello", *arguments).code == 0
-    return "greeting"

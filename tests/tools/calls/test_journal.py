@@ -257,13 +257,14 @@ class Lost(ProcessJournals):
     """A journal whose database is gone."""
 
     def journal_at(self, place: Place, run: str) -> ProcessJournal:
-        journal = super().journal_at(place, run)
+        return Away(self, place, run)
 
-        async def begin(effect: Effect) -> JournalEntry:  # noqa: ARG001 - a Journal
-            raise StorageUnavailable("gone")
 
-        journal.begin = begin  # type: ignore[method-assign]
-        return journal
+class Away(ProcessJournal):
+    """The journal at one place of it."""
+
+    async def begin(self, effect: Effect) -> JournalEntry:
+        raise StorageUnavailable(f"gone: {effect}")
 
 
 async def test_without_a_database_nothing_is_done() -> None:

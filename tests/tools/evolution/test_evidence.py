@@ -9,7 +9,6 @@ from tests.tools.evolution.ended_tasks import PARSER, ROUNDING, a_setback, an_ex
 
 from daruma.tools.evolution import Evidence
 from daruma.tools.evolution._pitfalls import (
-    HALF_LIFE,
     choose_excess,
     confidence,
     evidence_of_setback,
@@ -35,7 +34,7 @@ def test_few_tasks_make_it_as_sure_as_is_said(hits: int, clear: int, sure: float
 
 def test_a_quarter_of_a_year_halves_it() -> None:
     """What was not seen for long is less sure."""
-    assert confidence(1, 0, age=HALF_LIFE) == pytest.approx(0.3)
+    assert confidence(1, 0, age=90 * 86_400) == pytest.approx(0.3)
 
 
 @given(COUNTS, COUNTS, SHARES, AGES)

@@ -172,6 +172,15 @@ async def test_what_a_task_like_it_fell_to_is_found_by_one_call() -> None:
     assert store.calls - before == 1
 
 
+@pytest.mark.parametrize(("least", "told"), [(0.59, 1), (0.61, 0)])
+async def test_what_is_less_sure_than_settings_ask_is_not_told(least: float, told: int) -> None:
+    """EV-03: one task makes it 0.6."""
+    store = InMemoryStore()
+    await holding(store, "assert 3 == 4")
+
+    assert len(texts(await found(store, min_confidence=least))) == told
+
+
 async def test_no_more_than_three() -> None:
     """EV-05: however many there are."""
     store = InMemoryStore()

@@ -90,7 +90,8 @@ async def optimised(
 )
 def test_what_does_not(changes: dict[str, Any]) -> None:
     """EV-03: too few tasks, not sure enough by now, another's, or nothing to instruct with."""
-    assert candidate("main", [a_pitfall()], [], ON, 0.0) == a_pitfall()
+    just = a_pitfall(confidence=0.5)  # as sure as `min_confidence` asks
+    assert candidate("main", [just], [], ON, 0.0) == just
     assert candidate("main", [a_pitfall(**changes)], [], ON, 0.0) is None
 
 
@@ -101,6 +102,8 @@ def test_what_was_tried_does_not_come_back(status: Any) -> None:
     tried = a_variant(status=status, advice=advice)
 
     assert candidate("main", [a_pitfall()], [tried], ON, 0.0) is None
+    other = replace(tried, status="rejected", advice="Read the whole file before editing it.")
+    assert candidate("main", [a_pitfall()], [other], ON, 0.0) == a_pitfall()
 
 
 def test_one_is_tested_at_a_time_and_few_are_in_use() -> None:

@@ -28,7 +28,6 @@ from daruma.graph.storage import aopen_postgres, open_postgres
 from daruma.state.lessons import Experience, Pitfall
 from daruma.tools.evolution import Evidence, Pitfalls, shelf
 from daruma.tools.evolution._pitfalls import (
-    MOST_FACTS,
     detect,
     evidence_of_setback,
     group_of,
@@ -267,10 +266,7 @@ async def test_more_tasks_than_are_counted_change_neither_name_nor_what_can_be_f
 ) -> None:
     """The newest count, each new one is seen, and nothing is left that would bring it back."""
     pitfalls = Pitfalls(store, "o")
-    facts = [
-        evidence_of_setback(a_setback(), an_experience(number))
-        for number in range(1, MOST_FACTS + 1)
-    ]
+    facts = [evidence_of_setback(a_setback(), an_experience(number)) for number in range(1, 301)]
     place = shelf("o", "evidence", facts[0].group)
     kept = Shelf(store, Evidence, place)
     await store.abatch([kept.to_put(each.key, each) for each in facts])
@@ -279,8 +275,8 @@ async def test_more_tasks_than_are_counted_change_neither_name_nor_what_can_be_f
 
     assert [each.id for each in more] == [(await pitfalls.all())[0].id] * 2
     assert [(each.tasks, each.first_at, each.last_at) for each in more] == [
-        (MOST_FACTS, 1.0, 1001.0),
-        (MOST_FACTS, 1.0, 1002.0),
+        (300, 1.0, 1001.0),
+        (300, 1.0, 1002.0),
     ]
     assert await pitfalls.forget(more[0].id)
     assert await store.asearch(place) == []

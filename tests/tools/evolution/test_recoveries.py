@@ -29,7 +29,6 @@ from daruma.tools.evolution import (
     shelf,
 )
 from daruma.tools.evolution._recoveries import (
-    KEPT,
     Attempts,
     attempts_in,
     choose_surest,
@@ -213,6 +212,36 @@ async def test_three_tasks_are_enough_and_a_failure_takes_it_back(store: BaseSto
     assert await learned(store, [task(4, worked=False)]) is None
 
 
+@pytest.mark.parametrize(
+    ("worked", "enough", "sure", "days", "done"),
+    [
+        ([True, True], 3, 0.5, 0, False),
+        ([True, True], 2, 0.5, 0, True),
+        ([True, False], 2, 0.5, 0, True),  # tried by enough, though not all of them saw it work
+        ([True, True, True], 4, 0.5, 0, False),
+        ([True, True], 1, 0.75, 0, True),
+        ([True, True], 1, 0.76, 0, False),
+        ([True, True, True], 3, 0.8, 30, True),
+        ([True, True, True], 3, 0.8, 31, False),
+        ([False, False, False], 3, 0.0, 0, False),
+    ],
+)
+async def test_no_action_is_done_below_what_settings_ask(
+    worked: list[bool], enough: int, sure: float, days: int, *, done: bool
+) -> None:
+    """RE-08: `min_examples` and `execute_above` hold each by itself, exactly."""
+    given = settings(
+        evolution={"min_examples": enough},
+        fallback_chain={"recovery": {"execute_above": sure}},
+    )
+    store = InMemoryStore()
+    for number, ok in enumerate(worked):
+        await learn_recoveries(task(number, worked=ok), store)
+    now = (len(worked) - 1) + days * DAY
+
+    assert (await learned_action(store, MET, given, now) is not None) is done
+
+
 async def test_a_task_that_is_learned_from_again_changes_nothing(store: BaseStore) -> None:
     """A job may be done twice: after a crash, or by two workers at once."""
     await learned(store, [task(1), task(2)])
@@ -245,11 +274,11 @@ def test_many_at_once_end_as_one_after_the_other(seed: int) -> None:
 async def test_what_is_kept_is_bounded() -> None:
     """However often a failure comes."""
     store = InMemoryStore()
-    await learned(store, [task(n) for n in range(KEPT + 10)])
+    await learned(store, [task(n) for n in range(74)])
     await learned(store, [task(0)])
     items = await store.asearch(shelf("o", "recoveries"), limit=1000)
 
-    assert len(items) == KEPT + 1
+    assert len(items) == 64 + 1
 
 
 async def test_another_owners_is_not_seen(store: BaseStore) -> None:
