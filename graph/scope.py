@@ -310,7 +310,7 @@ class Contexts:
                 raise
             raise stored from None
         update = Update(**{**update, "drifted": found}) if found else update
-        return self._exact.stored(context.thread_id, update)
+        return self._exact.mask_update(context.thread_id, update)
 
     async def _hooked(self, node: Node, state: Any, context: Context, scope: RunScope) -> Update:
         """Run a node with the hooks around what it does, if there are any."""

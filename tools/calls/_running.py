@@ -40,7 +40,7 @@ class ExactCalls:
     def __init__(self) -> None:
         self._kept: dict[tuple[str, str, str], dict[str, Any]] = {}
 
-    def stored(self, thread_id: str, update: T) -> T:
+    def mask_update(self, thread_id: str, update: T) -> T:
         """Return what of a node's update may be stored: all keys masked, the calls noted here."""
         after = mask_keys(update)
         if after is update or not isinstance(after, dict) or not isinstance(update, dict):

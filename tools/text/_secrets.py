@@ -1,4 +1,7 @@
-"""Keeping keys out of what is stored and shown (SE-08): servers quote them, models repeat them."""
+"""Keeping keys out of what is stored and shown (SE-08): servers quote them, models repeat them.
+
+Each node's update is masked by ``ExactCalls.mask_update``, as the scope of a run calls the node.
+"""
 
 import dataclasses
 import json
