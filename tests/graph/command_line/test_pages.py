@@ -61,6 +61,13 @@ NEW: Final = {
 """What is another each time, or with each change of a prompt, and what stands in its place."""
 
 
+OF_A_TERMINAL: Final = (
+    *("COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"),
+    *("VISUAL", "EDITOR"),
+)
+"""What whoever runs the tests may have set: a page says itself what it is on."""
+
+
 @dataclass
 class Command:
     """What is typed, and what a person answers; a text that is not typed is ``prose``."""
@@ -119,7 +126,7 @@ class Player:
         self._here = str(daruma.folder)
         patch.setenv("HOME", self._here)
         patch.setenv("DARUMA_POSTGRES_OUTAGE_SECONDS", "0")
-        for name in ("COLUMNS", "LINES"):
+        for name in OF_A_TERMINAL:
             patch.delenv(name, raising=False)
 
     def play(self, page: str) -> str:
