@@ -31,6 +31,7 @@ import pytest
 from tests.aged import age
 from tests.damages import DAMAGES
 from tests.daruma_command import Daruma
+from tests.sandboxes import sandbox_at
 from tests.screen import Screen
 from tests.tools.evolution.ended_tasks import on_record
 from typing_extensions import override
@@ -55,7 +56,6 @@ NEW: Final = {
     r"\b\d+(?:\.\d+)? (?:bytes|KB|MB)\b": "<size>",
     r'(?<=at": )\d+\.\d+': "<unix>",
     r'(?<="score": )\d+\.\d+': "<n>",
-    r"sandbox(:? +)(?:namespace|landlock)\b": r"sandbox\1<the machine's>",
     r"postgresql://postgres@\S+(?=: )": "<database>",
 }
 """What is another each time, or with each change of a prompt, and what stands in its place."""
@@ -293,6 +293,8 @@ def player(
 def test_a_page_comes_out_as_it_is(page: Path, player: Player) -> None:
     """FA-04: all that is said, to whom, and the exit code, line by line."""
     text = page.read_text(encoding="utf-8")
+    if re.search(r"\bsandbox:? +namespace\b", text):  # a weaker one says what it leaves open
+        sandbox_at("namespace")
     played = player.play(text)
     if "WRITE_PAGES" in os.environ:
         page.write_text(played, encoding="utf-8")
