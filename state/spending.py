@@ -98,7 +98,8 @@ def allowed_amounts(state: State, scope: Scope) -> Amounts:
 
 def _amounts_by(amount: Callable[[Measure], float | None]) -> Amounts:
     by_measure: dict[str, Any] = {each: amount(each) for each in get_args(Measure)}
-    return Amounts(**by_measure)
+    tokens = by_measure.pop("tokens")  # a record takes no float above 2**63 for a whole number
+    return Amounts(tokens=None if tokens is None else int(tokens), **by_measure)
 
 
 def overrun(state: State, node: Paying) -> Overrun | None:

@@ -447,6 +447,13 @@ def test_helpers_never_have_more_than_their_caller_has_left(
     assert kept == {(None, None, None, "stop", False)}
 
 
+def test_a_limit_without_an_end_is_shared_too() -> None:
+    """So people write that there is none: before anything is spent, all of it is left."""
+    state = a_state(task=a_task(limits={"spend": Amounts(tokens=10**20)}))
+
+    assert [each.spend for each in helper_limits(state, 2)] == [Amounts(tokens=10**20 // 2)] * 2
+
+
 def test_what_a_helper_was_stopped_at_stops_nobody_else() -> None:
     """PL-08: that its share was spent is no word about the task's budget, nor about its checks."""
     stop = step("pause", helper="h", grant=a_grant(stops=True))

@@ -562,8 +562,8 @@ def _objects_in(text: str, asked: Tool) -> Iterator[Repaired | Refused]:
 def repair_args(args: Mapping[str, Any], tool: Tool) -> Repaired | Refused:
     """Return arguments that fit the tool's schema by steps that lose nothing, or why none do.
 
-    The steps are named in :mod:`daruma.tools.calls._repair`; no key is
-    dropped, but for a null that an optional property does not take.
+    The steps are those of the parts above, each with a name; no key is dropped, but for a null that
+    an optional property does not take.
     """
     if _too_deep(args):
         return Refused("invalid_args", f"$: nested more than {DEEPEST} levels deep")
