@@ -290,6 +290,17 @@ def test_a_thread_that_is_being_run_is_left_alone(postgres_url: str) -> None:
         saver.leases.give_back(again)
 
 
+def test_a_text_is_no_list_of_threads(postgres_url: str) -> None:
+    """Its letters would be taken for the names of threads, and these deleted."""
+    with open_postgres(postgres_url) as postgres:
+        run_on(postgres, [say()]).ask()
+
+        with pytest.raises(TypeError, match="not a text"):
+            postgres.checkpointer.prune("t", strategy="delete")
+
+        assert rows(postgres_url, "daruma_checkpoints", "t") > 1
+
+
 def joined(kept: list[str], writes: list[list[str]]) -> list[str]:
     return [*kept, *(word for write in writes for word in write)]
 
