@@ -471,7 +471,7 @@ def in_words(measure: Measure, number: float) -> str:
 def describe_overrun(over: Overrun) -> str:
     """Say which budget is spent, in a line, and the one setting that bounds it.
 
-    Not of steps: which of them bound is told by :func:`daruma.state.budget.bound`.
+    Not of steps: which of them bound is told by :func:`daruma.state.budget.bounding_setting`.
     """
     measure: Any = over.measure
     whose, key = ("task", measure) if over.scope == "task" else ("phase", f"per_phase.{measure}")

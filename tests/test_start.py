@@ -10,7 +10,7 @@ import pytest
 MODELS = {"openai", "langchain_openai", "tiktoken", "genai_prices"}
 RARE = {"jsonschema", "json_repair", "pydantic_settings", "yaml", "procrastinate", "prompt_toolkit"}
 MACHINE = {"langgraph", "langchain_core", "langsmith", "psycopg", "pydantic"}
-LANGUAGES = {"daruma.tools.continuity._phrases", "daruma.tools.dates"}
+LANGUAGES = {"daruma.tools.dates"}
 
 STARTS = {
     "import daruma": (MACHINE | MODELS | RARE | {"typer", "rich"}, "import daruma"),

@@ -295,11 +295,23 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
     async def _write(self, made: Sequence[WriteRow]) -> None:
         await self.statement(WRITE, row_values("written", made))
 
-    async def aput(self, *args: Any, **named: Any) -> RunnableConfig:
-        return await on(self.loop, self._put(*args, **named))
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return await on(self.loop, self._put(config, checkpoint, metadata, new_versions))
 
-    def put(self, *args: Any, **named: Any) -> RunnableConfig:
-        return run(self.aput(*args, **named), loop=self.loop)
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return run(self._put(config, checkpoint, metadata, new_versions), loop=self.loop)
 
     async def _put(
         self,
@@ -425,8 +437,12 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
     ) -> Mapping[str, DeltaChannelHistory]:
         return await self.home(lambda: self._advising(lambda: self._history(config, channels)))
 
-    def get_delta_channel_history(self, **named: Any) -> Mapping[str, DeltaChannelHistory]:
-        return run(self.aget_delta_channel_history(**named), loop=self.loop)
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return run(
+            self.aget_delta_channel_history(config=config, channels=channels), loop=self.loop
+        )
 
     async def _history(
         self, config: RunnableConfig, channels: Sequence[str]

@@ -202,7 +202,7 @@ _written: Final = json.JSONEncoder(ensure_ascii=False, default=str).encode
 def storable_answer(message: AIMessage) -> AIMessage:
     """Return an answer that any checkpoint takes; itself where it is one already, as most are.
 
-    Arguments of calls stay as they are: :func:`daruma.tools.calls.with_own_ids` makes a call
+    Arguments of calls stay as they are: ``with_own_ids`` makes a call
     that can not be stored one that can not be read, so that no other one runs in its place.
     """
     told = sound_usage(message.usage_metadata)
