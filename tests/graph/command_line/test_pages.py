@@ -46,7 +46,10 @@ ID: Final = (
     r"|(?=\d*[a-f])[0-9a-f]{12,64})\b"
 )
 NEW: Final = {
-    r"\b202[6-9]-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?(?:\.\d+)?(?:[+-]\d\d:\d\d|Z)?": "<date>",
+    (
+        r"\b20(?:2[6-9]|[3-9]\d)-\d\d-\d\d"
+        r"(?:[T ]\d\d:\d\d(?::\d\d)?)?(?:\.\d+)?(?:[+-]\d\d:\d\d|Z)?"
+    ): "<date>",
     r"\b\d\d:\d\d:\d\d +\+\d+:\d\d\b": "<clock>",
     r"(?<=^)\d\d:\d\d:\d\d\b": "<clock>",
     r"(?:  (?=\d+(?:\.\d+)? s\b)| ·(?= \d+(?:\.\d+)? s$)) ?\d+(?:\.\d+)? s$": "",  # shown if long
@@ -298,7 +301,7 @@ def test_a_page_comes_out_as_it_is(page: Path, player: Player) -> None:
     played = player.play(text)
     if "WRITE_PAGES" in os.environ:
         page.write_text(played, encoding="utf-8")
-        return
+        pytest.skip("written anew, compared with nothing")
 
     assert "  $ daruma " in text
     assert played.splitlines() == text.splitlines()
