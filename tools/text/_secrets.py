@@ -9,7 +9,7 @@ import os
 import re
 from base64 import b64decode
 from binascii import Error as NoBase64
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -229,21 +229,30 @@ def _fields(kind: type) -> tuple[str, ...]:
     return tuple(each.name for each in dataclasses.fields(kind) if each.init)
 
 
+@cache
+def _reader_of(kind: type) -> Callable[[Any], Iterable[Any]] | None:
+    """Return what reads the parts of a value of a kind; None for what has none.
+
+    Kinds are told apart once: most values of a record have no parts, and asking whether each is a
+    message takes longer than all else here.
+    """
+    if issubclass(kind, dict):
+        return lambda value: (*value.keys(), *value.values())
+    if issubclass(kind, list | tuple | set | frozenset):
+        return iter
+    if issubclass(kind, BaseModel):
+        return lambda value: (value.__dict__,)
+    if dataclasses.is_dataclass(kind):
+        return lambda value: [getattr(value, name) for name in _fields(kind)]
+    return None
+
+
 def _gather(value: Any, texts: list[str]) -> None:
     if isinstance(value, str):
         texts.append(value)
-    elif isinstance(value, dict):
-        for key, each in value.items():
-            _gather(key, texts)
+    elif read := _reader_of(type(value)):
+        for each in read(value):
             _gather(each, texts)
-    elif isinstance(value, list | tuple | set | frozenset):
-        for each in value:
-            _gather(each, texts)
-    elif isinstance(value, BaseModel):
-        _gather(value.__dict__, texts)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for name in _fields(type(value)):
-            _gather(getattr(value, name), texts)
 
 
 def _rebuilt(value: Any, live: Sequence[str]) -> Any:

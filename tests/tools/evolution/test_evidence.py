@@ -13,6 +13,8 @@ from daruma.tools.evolution._pitfalls import (
     confidence,
     evidence_of_setback,
     level_of,
+    most_alike,
+    stored_pitfall,
     summarise,
 )
 
@@ -95,6 +97,54 @@ def test_the_oldest_go_but_not_what_names_a_pitfall() -> None:
     assert gone(facts, 4) == []
     assert gone(facts, 3) == [2.0]
     assert gone(facts, 1) == [2.0, 3.0, 4.0]
+
+
+def test_what_a_pitfall_is_found_by_is_bounded() -> None:
+    """Its five newest goals, shortened, and ten skills."""
+    facts = [
+        evidence_of_setback(
+            a_setback(), an_experience(n, f"{ROUNDING} {n} {'of ' * 300}", skills=(f"s{n:02}",))
+        )
+        for n in range(1, 13)
+    ]
+
+    (found,) = summarise(facts, 0.5)
+
+    assert [goal.split()[7] for goal in found.pitfall.goals] == ["12", "11", "10", "9", "8"]
+    assert {len(goal) for goal in found.pitfall.goals} == {500}
+    assert found.pitfall.skills == tuple(f"s{n:02}" for n in range(1, 11))
+    assert len(stored_pitfall(found, shared=False).about) == 2000
+
+
+@pytest.mark.parametrize(
+    ("words", "skill", "tasks", "told"),
+    [
+        (6, False, 1, True), (5, False, 1, False), (5, True, 1, True), (4, True, 1, False),
+        (5, False, 2, True), (4, False, 2, False),
+        (4, False, 3, True), (3, False, 3, False), (3, True, 9, True),
+    ],
+)  # fmt: skip
+def test_how_alike_goals_have_to_be_the_number_of_tasks_says(
+    words: int, skill: bool, tasks: int, told: bool
+) -> None:
+    """EV-05: six words in ten shared, five of one that two tasks met, four; a skill counts one."""
+    goal = [f"w{n}" for n in range(10)]
+    other = " ".join([*goal[:words], *(f"v{n}" for n in range(10 - words))])
+    (found,) = summarise([a_fact(1, other)], 0.5)
+    pitfall = replace(found.pitfall, tasks=tasks, skills=("pdf",))
+
+    chosen = most_alike(" ".join(goal), [pitfall], skills=("pdf",) if skill else ())
+
+    assert chosen == ([pitfall] if told else [])
+
+
+@pytest.mark.parametrize(("words", "pitfalls"), [(5, 1), (4, 2)])
+def test_goals_of_one_kind_share_half_of_their_words(words: int, pitfalls: int) -> None:
+    """Just as many, and one less."""
+    goal = [f"w{n}" for n in range(10)]
+    other = [*goal[:words], *(f"v{n}" for n in range(10 - words))]
+
+    assert len(summarise([a_fact(1, " ".join(goal)), a_fact(2, " ".join(other))], 0.5)) == pitfalls
 
 
 @pytest.mark.long

@@ -60,7 +60,8 @@ async def fallen(store: BaseStore, *, tasks: int = 3, advice: str = ADVICE, **mo
     given_: dict[str, Any] = {"actor": "main", "signature": "s", "kind": "check"} | more
     setback = Setback(text="pytest failed: test_x", advice=advice, ended=True, **given_)
     for number in range(tasks):
-        task = an_ended(f"t/{number}", "failed", goal="Mend the parser", setbacks=(setback,))
+        at = 1.0 + number / 100
+        task = an_ended(f"t/{number}", "failed", goal="Mend the parser", setbacks=(setback,), at=at)
         await detect(task, Pitfalls(store, "o"), ON.min_confidence)
 
 
@@ -106,6 +107,16 @@ def test_what_was_tried_does_not_come_back(status: Any) -> None:
     assert candidate("main", [a_pitfall()], [other], ON, 0.0) == a_pitfall()
 
 
+@pytest.mark.parametrize(("words", "new"), [(8, True), (9, False)])
+def test_advice_of_which_nine_words_in_ten_were_tried_was_tried(words: int, new: bool) -> None:
+    """And of which just fewer were is new."""
+    said = " ".join(f"{letter}2" for letter in "abcdefghi"[:words])
+    tried = a_variant(status="rejected", advice=f"{said} x2")
+    pitfall = a_pitfall(advice=f"{said} y2")
+
+    assert candidate("main", [pitfall], [tried], ON, 0.0) == (pitfall if new else None)
+
+
 def test_one_is_tested_at_a_time_and_few_are_in_use() -> None:
     """An actor's prompt does not grow for ever."""
     other = {"advice": "Something else entirely."}
@@ -140,6 +151,20 @@ async def test_what_few_tasks_met_does_not_stand_before_what_many_did() -> None:
     await fallen(store)
 
     assert [each.text for each in await optimised(store)] == [ADVICE]
+
+
+async def test_settings_may_ask_for_one_task_and_ten_are_named() -> None:
+    """EV-03: `min_examples`; of more than ten the newest are its examples."""
+    store = InMemoryStore()
+    given_ = Evolution(observe_only=False, min_examples=1)
+    await fallen(store, tasks=1)
+    (first,) = await optimised(store, given_)
+    await fallen(store, tasks=12, signature="other", advice="Close each bracket that is opened.")
+    await Variants(store, "o").put(replace(first, status="rejected"))
+    found = await optimised(store, given_, at=3.0)
+
+    assert first.tasks == ("t/0",)
+    assert found[0].tasks == tuple(f"t/{number}" for number in range(2, 12))
 
 
 async def test_tasks_that_did_not_meet_it_are_no_examples() -> None:

@@ -18,7 +18,7 @@ from daruma.state.lessons import Experience, Instruction, KnownPitfall, Lessons,
 from daruma.state.task import Status
 from daruma.state.verification import Check, Verification
 from daruma.tools.evolution import experience_of, is_sampled
-from daruma.tools.evolution._reflector import MOST_SETBACKS, about
+from daruma.tools.evolution._reflector import about
 
 RED = "$ pytest -q\n[failed (exit 1)]\nFAILED t.py::test_sum - assert 3 == {}\n"
 
@@ -290,9 +290,16 @@ def test_what_is_kept_is_bounded() -> None:
         for m in called(n, f"tool_{chr(97 + n // 26)}{chr(97 + n % 26)}", "x " * 5000)
     ]
 
-    found = of(a_state(messages=messages), "completed")
+    skills = [m for n in range(12) for m in called(n, "skills_load", "", ok=True, name=f"s{n:02}")]
+    recovered = taken("recover", signature="main:x:y", recovery=a_recovery("retry"))
+    task = a_task(goal="x" * 2500)
 
-    assert len(found.setbacks) == MOST_SETBACKS
+    found = of(
+        a_state(task=task, messages=[*messages, *skills], steps=[*recovered] * 60), "completed"
+    )
+
+    assert (len(found.setbacks), len(found.tried)) == (20, 50)
+    assert (len(found.skills), len(found.goal)) == (10, 2000)
     assert all(len(each.text) <= 300 for each in found.setbacks)
 
 
@@ -377,6 +384,10 @@ def test_a_signature_has_the_numbers_that_the_task_was_about() -> None:
 
     assert about(red, "Fix module 7").signature == "check:locked [7]"
     assert about(red, "Fix module 8") == red
+    many = " ".join(map(str, range(1, 8)))
+    assert about(replace(red, text=many), many).signature == "check:locked [1, 2, 3, 4, 5]"
+    assert about(red, f"{'x' * 1999} 7") == red
+    assert about(red, f"{'x' * 1998} 7").signature == "check:locked [7]"
 
 
 # --- Which ended tasks are learned from.
