@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Final, Self, TypeGuard
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -30,13 +31,18 @@ _KEEPS_IN_BEDROCK: Final = ("anthropic.", "amazon.nova")
 
 def mark_of(model: object) -> str:
     """Return the mark that a model's provider takes; empty for those that need or know none."""
-    modules = {each.__module__.partition(".")[0] for each in type(model).__mro__}
+    mark, named = _mark_of_interface(type(model)), str(getattr(model, "model_id", ""))
+    keeps = mark != "cachePoint" or any(each in named for each in _KEEPS_IN_BEDROCK)
+    return mark if keeps else ""
+
+
+@cache
+def _mark_of_interface(kind: type) -> str:
+    modules = {each.__module__.partition(".")[0] for each in kind.__mro__}
     if "langchain_anthropic" in modules:
         return "cache_control"
-    named = str(getattr(model, "model_id", "")) if "langchain_aws" in modules else ""
-    converse = any(each.__name__ == "ChatBedrockConverse" for each in type(model).__mro__)
-    kept = converse and any(each in named for each in _KEEPS_IN_BEDROCK)
-    return "cachePoint" if kept else ""
+    named = any(each.__name__ == "ChatBedrockConverse" for each in kind.__mro__)
+    return "cachePoint" if named and "langchain_aws" in modules else ""
 
 
 def with_marks(messages: Sendable, mark: str) -> Sendable:
