@@ -9,7 +9,7 @@ from langgraph.types import Command, StateSnapshot
 
 from daruma.graph.requests import NoSuchThread, NotNow, RequestRefused, open_questions, thread_id_of
 from daruma.graph.standing import is_worked_on
-from daruma.graph.storage import replies_of, steering_of
+from daruma.graph.storage import ledger_of
 from daruma.state.interrupts import AnsweredAlready
 from daruma.state.messages import is_request
 from daruma.state.steering import SteeringMessage
@@ -65,7 +65,7 @@ async def readdress_reply(checkpointer: Any, given: Any, snapshot: StateSnapshot
     """Address a reply to a plan that was parked meanwhile to the question as it is asked now."""
     if not (stale := stale_ids(given, snapshot)):
         return given
-    accepted = await replies_of(checkpointer).find(thread_id_of(snapshot), stale)
+    accepted = await ledger_of(checkpointer).replies.find(thread_id_of(snapshot), stale)
     if list(accepted.values()) != [PARK]:
         return given
     (reply,) = given.resume.values()
@@ -84,7 +84,7 @@ async def accept_reply(checkpointer: Any, admitted: Any, snapshot: StateSnapshot
         ids = [*admitted.resume]
     if not ids:
         return admitted
-    replies, thread = replies_of(checkpointer), thread_id_of(snapshot)
+    replies, thread = ledger_of(checkpointer).replies, thread_id_of(snapshot)
     if admitted is None:
         known, late = await replies.find(thread, ids), overdue(snapshot, time.time())
         accepted = known or late
@@ -146,7 +146,7 @@ async def send(
         goal=goal or "",
         task_id=task.id if task else "",
     )
-    if not await steering_of(checkpointer).send(thread_id, message):
+    if not await ledger_of(checkpointer).steering.send(thread_id, message):
         raise _too_much_waits(thread_id)
     return message.id
 
@@ -154,7 +154,7 @@ async def send(
 async def send_again(checkpointer: Any, thread_id: str, said: Sequence[SteeringMessage]) -> None:
     """Keep what a task was told, as it goes on from before that (FA-14). Raises as :func:`send`."""
     for each in said:
-        if not await steering_of(checkpointer).send(thread_id, each):
+        if not await ledger_of(checkpointer).steering.send(thread_id, each):
             raise _too_much_waits(thread_id)
 
 

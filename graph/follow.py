@@ -24,7 +24,7 @@ from langgraph.types import StateSnapshot
 
 from daruma.graph.requests import NoSuchThread, NotNow, RequestRefused, open_questions
 from daruma.graph.standing import Standing, standing_of
-from daruma.graph.storage import EVENTS_AT_ONCE, Database, EventLog, StoredEvent, replies_of
+from daruma.graph.storage import EVENTS_AT_ONCE, Database, EventLog, StoredEvent, ledger_of
 from daruma.graph.sync import iterate, on
 from daruma.graph.timeline import Moment
 from daruma.state.errors import Busy, DarumaError, StorageUnavailable, ThreadIdRefused
@@ -143,7 +143,7 @@ class Following:
             if not told and not busy:
                 config = RunnableConfig(configurable={"thread_id": self.thread_id})
                 snapshot = await self.graph.aget_state(config)
-                replies = replies_of(self.graph.checkpointer)
+                replies = ledger_of(self.graph.checkpointer).replies
                 known = await replies.find(self.thread_id, open_questions(snapshot))
                 yield StoredEvent(self.after, stop_of(snapshot, answered=known).to_dict())
                 return

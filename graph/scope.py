@@ -20,11 +20,9 @@ from daruma.graph.fast_path import SAVER_KEY, is_within, saver_around, with_save
 from daruma.graph.learning import HandingOver
 from daruma.graph.models import Asker, Models, check_model, check_models, keys_of, tokens_of
 from daruma.graph.storage import (
-    JournalsOfARun,
+    Ledger,
     journal_of,
-    journals_of,
-    outputs_of,
-    steering_of,
+    ledger_of,
     strict_saver,
     workspace_files_id,
 )
@@ -148,7 +146,7 @@ class RunScope:
     turns: WorkspaceTurns = field(default_factory=WorkspaceTurns)
     look: FirstLook | None = None
     said_no: set[str] = field(default_factory=set)
-    common: list[tuple[Context, JournalsOfARun | None]] = field(default_factory=list)
+    common: list[tuple[Context, Ledger | None]] = field(default_factory=list)
     opened: dict[str, object] = field(default_factory=dict)
 
     def tell_opened(self, asked: Interrupt, emit: Callable[[Event], None]) -> None:
@@ -338,22 +336,23 @@ class Contexts:
         store = self._store if runtime.store is None else runtime.store
         if not scope.common or scope.common[0][0].settings is not settings:
             scope.common[:] = [self._in_common(config, scope, settings, store)]
-        common, journals = scope.common[0]
+        common, ledger = scope.common[0]
         emit = scope.member.tell if scope.member else scope.emitter(runtime)
         return copy_with(
             common,
             emit=emit,
             carry_out=partial(scope.carry_out, config, emit),
-            journal=journal_of(config, journals),
+            journal=journal_of(config, ledger, scope.run_id),
             hand_over=scope.handing.ended if scope.handing else not_handed_over,
         )
 
     def _in_common(
         self, config: RunnableConfig, scope: RunScope, settings: Settings, store: BaseStore | None
-    ) -> tuple[Context, JournalsOfARun | None]:
-        """Return what the contexts of a run have in common, and where its journals are."""
+    ) -> tuple[Context, Ledger | None]:
+        """Return what the contexts of a run have in common, and the ledger of its threads."""
         given = config.get("configurable", {})
         saver, thread_id = given.get(SAVER_KEY), str(given.get("thread_id", "local"))
+        ledger = ledger_of(saver) if saver else None
         asker = self.asker(settings.llm)
         member = scope.member.phase_id if scope.member else ""
         context = Context(
@@ -364,7 +363,7 @@ class Contexts:
             thread_id=thread_id,
             files_id=workspace_files_id(saver, thread_id),
             namespace=_namespace(config),
-            outputs=Outputs(outputs_of(saver) if saver else self._outputs, thread_id),
+            outputs=Outputs(ledger.outputs if ledger else self._outputs, thread_id),
             exact_calls=self._exact,
             turns=scope.turns,
             servers=scope.servers,
@@ -373,9 +372,9 @@ class Contexts:
             measure=measure,
             can_ask=saver is not None,
             response_format=self._response_format,
-            steering=steering_of(saver) if saver and not _namespace(config) else NoSteering(),
+            steering=ledger.steering if ledger and not _namespace(config) else NoSteering(),
         )
-        return context, JournalsOfARun(journals_of(saver), scope.run_id) if saver else None
+        return context, ledger
 
     async def measured(self, state: State) -> ContextUsage | None:
         """Return what a request of a thread is spent on, as it stands (CX-08)."""

@@ -25,10 +25,17 @@ from tests.scripted_runs import call, calls, illegal, say
 
 from daruma.graph.build import build_graph
 from daruma.graph.models import ScriptedChatModel
-from daruma.graph.storage._ledgers import Place, ProcessJournal, ProcessJournals, ProcessReplies
+from daruma.graph.storage._ledgers import (
+    Effects,
+    Place,
+    ProcessJournal,
+    ProcessLedger,
+    ProcessReplies,
+    Replies,
+)
 from daruma.state.channels import State
 from daruma.state.serializer import STORED_TYPES, StrictSerializer
-from daruma.tools.calls import Effect, JournalEntry, Outcome
+from daruma.tools.calls import Effect, Journal, JournalEntry, Outcome
 from daruma.tools.files import tree_of
 
 KINDS: Final = ("look", "note", "keep", "pay", "put", "run_command")
@@ -64,8 +71,8 @@ class MortalSaver(InMemorySaver):
     def __init__(self, fate: Fate) -> None:
         super().__init__(serde=StrictSerializer(STORED_TYPES))
         self.fate = fate
-        self.journals = MortalJournals(fate)
-        self.replies = MortalReplies(fate)
+        self.replied = MortalReplies(fate)
+        self.ledger = MortalLedger(fate, self.replied)
 
     async def aput(self, *given: Any, **named: Any) -> Any:
         self.fate.step()
@@ -90,19 +97,20 @@ class MortalReplies(ProcessReplies):
         return first
 
 
-class MortalJournals(ProcessJournals):
-    def __init__(self, fate: Fate) -> None:
+class MortalLedger(ProcessLedger):
+    def __init__(self, fate: Fate, replies: Replies) -> None:
         super().__init__()
         self.fate = fate
+        self.replies = replies
 
-    def journal_at(self, place: Place, run: str) -> "MortalJournal":
-        return MortalJournal(self, place, run)
+    def journal_at(self, place: Place, run: str) -> Journal:
+        return MortalJournal(self.fate, self.effects, place, run)
 
 
 class MortalJournal(ProcessJournal):
-    def __init__(self, journals: MortalJournals, place: Place, run: str) -> None:
-        super().__init__(journals, place, run)
-        self.fate = journals.fate
+    def __init__(self, fate: Fate, effects: Effects, place: Place, run: str) -> None:
+        super().__init__(effects, place, run)
+        self.fate = fate
 
     async def begin(self, effect: Effect) -> JournalEntry:
         self.fate.step()
@@ -223,7 +231,7 @@ class World:
             self.unshown.append(id_)
 
     def decided(self) -> list[dict[str, Any]]:
-        replies = self.saver.replies.counted
+        replies = self.saver.replied.counted
         return [each for reply in replies for each in reply.get("decisions", ())]
 
     def append(self, name: str | None, text: str) -> str:
@@ -272,7 +280,7 @@ class World:
         if past.created_at is None:
             return given
         open_ones = {each.id: each.value for each in past.interrupts}
-        accepted = await self.saver.replies.find("t", list(open_ones))
+        accepted = await self.saver.ledger.replies.find("t", list(open_ones))
         if not open_ones or accepted:
             return None
         return Command(resume={id_: self.reply(value) for id_, value in open_ones.items()})

@@ -31,7 +31,8 @@ _KEEPS_IN_BEDROCK: Final = ("anthropic.", "amazon.nova")
 
 def mark_of(model: object) -> str:
     """Return the mark that a model's provider takes; empty for those that need or know none."""
-    mark, named = _mark_of_interface(type(model)), str(getattr(model, "model_id", ""))
+    kind: Any = type(model)
+    mark, named = _mark_of_interface(kind), str(getattr(model, "model_id", ""))
     keeps = mark != "cachePoint" or any(each in named for each in _KEEPS_IN_BEDROCK)
     return mark if keeps else ""
 

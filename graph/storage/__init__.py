@@ -24,15 +24,12 @@ if TYPE_CHECKING:
     from daruma.graph.storage._leases import ProcessLife
     from daruma.graph.storage._ledgers import (
         Hold,
-        JournalsOfARun,
         Leases,
+        Ledger,
         athread_held,
         is_held_here,
         journal_of,
-        journals_of,
-        outputs_of,
-        replies_of,
-        steering_of,
+        ledger_of,
         strict_saver,
         thread_held,
         workspace_files_id,
@@ -55,9 +52,8 @@ else:
             "_journal": "OpenQuestion REVIEWED claim_questions read_inbox settle_question",
             "_leases": "ProcessLife",
             "_ledgers": (
-                "Hold JournalsOfARun Leases athread_held is_held_here journal_of journals_of "
-                "outputs_of replies_of steering_of strict_saver thread_held workspace_files_id "
-                "workspace_of"
+                "Hold Leases Ledger athread_held is_held_here journal_of ledger_of strict_saver "
+                "thread_held workspace_files_id workspace_of"
             ),
             "_maintenance": "channel_values",
             "_pool": "Connection Pool error_line explain_saver_errors",
@@ -77,8 +73,8 @@ __all__ = [
     "Database",
     "EventLog",
     "Hold",
-    "JournalsOfARun",
     "Leases",
+    "Ledger",
     "OldThread",
     "OpenQuestion",
     "Pool",
@@ -98,14 +94,11 @@ __all__ = [
     "is_held_here",
     "is_said",
     "journal_of",
-    "journals_of",
+    "ledger_of",
     "open_postgres",
     "open_writes",
-    "outputs_of",
     "read_inbox",
-    "replies_of",
     "settle_question",
-    "steering_of",
     "strict_saver",
     "thread_held",
     "workspace_files_id",

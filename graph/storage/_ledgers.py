@@ -2,12 +2,12 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Self
 from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
@@ -52,7 +52,6 @@ class Hold:
     steered: bool = False
 
 
-@runtime_checkable
 class Leases(Protocol):
     """Where leases are taken. Taking one raises :class:`~daruma.state.errors.ThreadBusy`."""
 
@@ -115,7 +114,7 @@ def workspace_files_id(checkpointer: Any, thread_id: str) -> str:
     return f"{thread_id}\0{own}"  # no thread's name has a NUL
 
 
-# --- Where a run's journal of effects is: in its checkpointer's database, else in this process.
+# --- The journal of effects: by the place in the thread that they are begun from (DU-06).
 
 
 class Place(NamedTuple):
@@ -136,39 +135,28 @@ class Place(NamedTuple):
         return cls(str(thread), above, str(checkpoint)) if thread and checkpoint else None
 
 
-@runtime_checkable
-class Journals(Protocol):
-    """What has the journals of threads."""
-
-    def journal_at(self, place: Place, run: str) -> Journal:
-        """Return the journal for a place, as one run keeps it."""
-
-
-class ProcessJournals:
-    """Journals within this process, for checkpointers that have no place for them."""
+class Effects:
+    """What is on record of effects within this process, and by which run."""
 
     def __init__(self) -> None:
         self.entries: dict[tuple[Place, str, str], tuple[str, JournalEntry]] = {}
         """The run that has begun or ended it last, and what is on record."""
         self.lock = Lock()
 
-    def journal_at(self, place: Place, run: str) -> "ProcessJournal":
-        return ProcessJournal(self, place, run)
-
 
 @dataclass(frozen=True)
 class ProcessJournal:
-    """The journal at one place."""
+    """The journal at one place, for checkpointers that have no place for it."""
 
-    journals: ProcessJournals
+    effects: Effects
     place: Place
     run: str
 
     async def begin(self, effect: Effect) -> JournalEntry:
-        with self.journals.lock:
+        with self.effects.lock:
             self._drop_passed()
             fresh = JournalEntry(effect, key=key_of(self.place, effect))
-            by, entry = self.journals.entries.setdefault(self._name(effect), (self.run, fresh))
+            by, entry = self.effects.entries.setdefault(self._name(effect), (self.run, fresh))
             return replace(entry, cut_short=entry.outcome is None and by != self.run)
 
     async def again(self, entry: JournalEntry) -> JournalEntry:
@@ -178,14 +166,14 @@ class ProcessJournal:
         self._keep(replace(entry, cut_short=False, outcome=outcome))
 
     async def forget(self, entry: JournalEntry) -> None:
-        with self.journals.lock:
-            self.journals.entries.pop(self._name(entry.effect), None)
+        with self.effects.lock:
+            self.effects.entries.pop(self._name(entry.effect), None)
 
     async def cut_short(self, workspace: str) -> Sequence[JournalEntry]:
-        with self.journals.lock:
+        with self.effects.lock:
             return [
                 entry
-                for (place, _, _), (run, entry) in self.journals.entries.items()
+                for (place, _, _), (run, entry) in self.effects.entries.items()
                 if place == self.place
                 and entry.effect.workspace == workspace
                 and entry.outcome is None
@@ -193,8 +181,8 @@ class ProcessJournal:
             ]
 
     def _keep(self, entry: JournalEntry) -> JournalEntry:
-        with self.journals.lock:
-            self.journals.entries[self._name(entry.effect)] = self.run, entry
+        with self.effects.lock:
+            self.effects.entries[self._name(entry.effect)] = self.run, entry
         return entry
 
     def _name(self, effect: Effect) -> tuple[Place, str, str]:
@@ -202,7 +190,7 @@ class ProcessJournal:
 
     def _drop_passed(self) -> None:
         """Forget what the thread has left behind: it can only be come to again by a fork."""
-        here, entries = self.place, self.journals.entries
+        here, entries = self.place, self.effects.entries
         passed = [
             name
             for name, (_, entry) in entries.items()
@@ -218,26 +206,12 @@ def key_of(place: Place, effect: Effect) -> str:
     return digest([*place, effect.call, effect.digest])
 
 
-class JournalsOfARun(NamedTuple):
-    """Where the journals of a run are, and what it is known by in them."""
-
-    journals: Journals
-    run: str
-
-
-def journal_of(config: RunnableConfig, journals: JournalsOfARun | None) -> Journal:
-    """Return the journal for the node that a config is given to."""
-    place = Place.of(config) if journals else None
-    return journals.journals.journal_at(place, journals.run) if journals and place else NoJournal()
-
-
 # --- Replies to questions, accepted once: the first one to come counts, whoever else answers.
 #
 # A reply is on record before the run that it starts. A run that is killed in between is resumed
 # with the reply that was accepted, so nobody is asked again.
 
 
-@runtime_checkable
 class Replies(Protocol):
     """Where accepted replies are kept, by thread and by the id of the question's interrupt."""
 
@@ -287,7 +261,6 @@ MOST_WAITING: Final = 100
 """Messages to one thread that may wait at once."""
 
 
-@runtime_checkable
 class SteeringQueue(Steering, Protocol):
     """Where what is sent waits, by thread."""
 
@@ -325,52 +298,61 @@ class ProcessSteering:
                 self._waiting[thread_id] = left
 
 
-# --- What is kept of threads beside a checkpointer: its own place, else one in this process.
-#
-# The latter goes with the object, also into copies of it, so that all graphs over one checkpointer
-# know who runs, what was done, and what was answered.
-
-T = TypeVar("T")
+# --- The ledger: all that is kept of threads beside their checkpoints.
 
 
-def beside(checkpointer: Any, name: str, form: Any, make: Callable[[], T]) -> T:
-    """Return what a checkpointer has of a name in some form, or else is given to keep."""
-    own = getattr(checkpointer, name, None)
-    made: T = own if isinstance(own, form) else checkpointer.__dict__.setdefault(name, make())
+class Ledger(Protocol):
+    """Who runs a thread, what was done, said and answered on it, and its large outputs."""
+
+    leases: Leases
+    replies: Replies
+    steering: SteeringQueue
+
+    @property
+    def outputs(self) -> OutputStore:
+        """Where large outputs are kept."""
+
+    def journal_at(self, place: Place, run: str) -> Journal:
+        """Return the journal of effects for a place, as one run keeps it."""
+
+
+class ProcessLedger:
+    """A ledger within this process, for checkpointers that are none."""
+
+    def __init__(self) -> None:
+        self.leases = ProcessLeases()
+        self.replies: Replies = ProcessReplies()
+        self.steering = ProcessSteering()
+        self.outputs = ProcessOutputs()
+        self.effects = Effects()
+
+    def journal_at(self, place: Place, run: str) -> Journal:
+        return ProcessJournal(self.effects, place, run)
+
+
+def ledger_of(checkpointer: Any) -> Ledger:
+    """Return a checkpointer's ledger: itself, where it is one, else one within this process.
+
+    The latter goes with the object, also into copies of it, so that all graphs over one
+    checkpointer know who runs, what was done, and what was answered.
+    """
+    if hasattr(checkpointer, "journal_at"):
+        own: Ledger = checkpointer
+        return own
+    made: Ledger = checkpointer.__dict__.setdefault("ledger", ProcessLedger())
     return made
-
-
-def leases_of(checkpointer: Any) -> Leases:
-    """Return where a checkpointer's leases are."""
-    return beside(checkpointer, "leases", Leases, ProcessLeases)
 
 
 def is_held_here(checkpointer: Any, thread_id: str) -> bool:
     """Whether a run of this process has a thread, for checkpointers that have no leases."""
-    leases = leases_of(checkpointer)
+    leases = ledger_of(checkpointer).leases
     return isinstance(leases, ProcessLeases) and leases.has(thread_id)
 
 
-def replies_of(checkpointer: Any) -> Replies:
-    """Return where a checkpointer's accepted replies are."""
-    return beside(checkpointer, "replies", Replies, ProcessReplies)
-
-
-def outputs_of(checkpointer: Any) -> OutputStore:
-    """Return where a checkpointer's large outputs are."""
-    return beside(checkpointer, "outputs", OutputStore, ProcessOutputs)
-
-
-def steering_of(checkpointer: Any) -> SteeringQueue:
-    """Return where what is sent to a checkpointer's threads waits."""
-    return beside(checkpointer, "steering", SteeringQueue, ProcessSteering)
-
-
-def journals_of(checkpointer: Any) -> Journals:
-    """Return where a checkpointer's journals of effects are."""
-    if isinstance(checkpointer, Journals):
-        return checkpointer
-    return beside(checkpointer, "journals", Journals, ProcessJournals)
+def journal_of(config: RunnableConfig, ledger: Ledger | None, run: str) -> Journal:
+    """Return the journal for the node that a config is given to, as a run keeps it."""
+    place = Place.of(config) if ledger else None
+    return ledger.journal_at(place, run) if ledger and place else NoJournal()
 
 
 # --- A checkpointer as the machine reads with it (DU-05).
@@ -387,8 +369,7 @@ def strict_saver(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[
 
         ours: BaseCheckpointSaver[Any] = expecting(refuse_misfits)
         return ours
-    for place_of in (replies_of, outputs_of, leases_of, journals_of, steering_of):
-        place_of(checkpointer)  # made before the copy, which shares it
+    ledger_of(checkpointer)  # made before the copy, which shares it
     workspace_files_id(checkpointer, "")
     if type(checkpointer.serde) is not JsonPlusSerializer:
         return checkpointer
@@ -407,7 +388,7 @@ def thread_held(checkpointer: Any, thread_id: str) -> Iterator[Any]:
     What a run wrote is stored before it lets go; its own error comes first. Raises
     :class:`~daruma.state.errors.ThreadBusy`.
     """
-    leases = leases_of(checkpointer)
+    leases = ledger_of(checkpointer).leases
     hold = leases.take(thread_id)
     saver = _writing(checkpointer, hold)
     settled = getattr(saver, "settled", lambda: None)
@@ -426,7 +407,7 @@ def thread_held(checkpointer: Any, thread_id: str) -> Iterator[Any]:
 @asynccontextmanager
 async def athread_held(checkpointer: Any, thread_id: str) -> AsyncIterator[Any]:
     """Do the same, asynchronously."""
-    leases = leases_of(checkpointer)
+    leases = ledger_of(checkpointer).leases
     hold = await leases.atake(thread_id)
     saver = _writing(checkpointer, hold)
     settled = getattr(saver, "asettled", None)

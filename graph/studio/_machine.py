@@ -18,7 +18,7 @@ from daruma.graph.errors import closing
 from daruma.graph.history import newest, start_of, without_start
 from daruma.graph.requests import open_questions, thread_id_of
 from daruma.graph.run import Machine
-from daruma.graph.storage import replies_of
+from daruma.graph.storage import ledger_of
 from daruma.graph.studio._demo_model import shown
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused, is_question, read_reply
@@ -413,7 +413,7 @@ class StudioMachine(Machine):
             return given, config
         milliseconds = thread["configurable"].get(REQUESTED_AT)
         at = milliseconds / 1000 if milliseconds else None
-        replies = replies_of(self.checkpointer)
+        replies = ledger_of(self.checkpointer).replies
         before = await replies.has_decisions(thread_id_of(snapshot))
         sent = Sent(at, seen=bool(shown), approved_before=before)
         resume = addressed(given.resume, open_questions(snapshot), sent)

@@ -29,7 +29,7 @@ from daruma.graph.storage import (
     PostgresSaver,
     athread_held,
     is_said,
-    replies_of,
+    ledger_of,
     workspace_of,
 )
 from daruma.graph.sync import run
@@ -291,7 +291,7 @@ async def carry_out(
     async with _holding(graph, submission.thread_id) as own:
         snapshot = await own.aget_state(config)
         asked = {*submission.replies, *open_questions(snapshot)}
-        known = await replies_of(graph.checkpointer).find(submission.thread_id, asked)
+        known = await ledger_of(graph.checkpointer).replies.find(submission.thread_id, asked)
         given = rest_of(submission, snapshot, known, time.time())
         if given is not DONE:
             config = config | {"metadata": submission.metadata}

@@ -19,7 +19,7 @@ from daruma.graph.answers import PARK, overdue, readdress_reply, stale_ids
 from daruma.graph.build import build_graph
 from daruma.graph.models import ScriptedChatModel
 from daruma.graph.requests import RequestRefused
-from daruma.graph.storage import open_postgres, replies_of
+from daruma.graph.storage import ledger_of, open_postgres
 from daruma.graph.sync import run as run_on_loop
 from daruma.state.errors import ThreadBusy
 from daruma.state.interrupts import ReplyRefused
@@ -94,7 +94,7 @@ async def test_a_late_reply_goes_to_the_question_as_it_is_asked_now(
     A plan that a person had rejected is not confirmed by a second reply.
     """
     saver = InMemorySaver()
-    await replies_of(saver).accept("late", accepted)
+    await ledger_of(saver).replies.accept("late", accepted)
 
     given = await readdress_reply(saver, Command(resume={"old": CONFIRM}), PARKED)
 
@@ -173,7 +173,7 @@ def test_a_run_killed_after_its_reply_goes_on_with_it(postgres_url: str) -> None
         )
         run = Run(ASKED, graph=graph).ask()
         replies = {run.question.id: yes_to(run.question)}
-        assert run_on_loop(replies_of(graph.checkpointer).accept("t", replies))
+        assert run_on_loop(ledger_of(graph.checkpointer).replies.accept("t", replies))
 
         with pytest.raises(ReplyRefused, match="resume the thread to go on with that reply"):
             run.send(Command(resume=replies))
@@ -189,7 +189,7 @@ async def test_it_goes_on_asynchronously_too() -> None:
     heard = Heard()
     run = Run(ASKED, settings=CONFIRM_ANSWERED_ONCE, tools=[heard.shout]).ask()
     replies = {run.question.id: yes_to(run.question)}
-    assert await replies_of(run.graph.checkpointer).accept("t", replies)
+    assert await ledger_of(run.graph.checkpointer).replies.accept("t", replies)
 
     with pytest.raises(ReplyRefused):
         await run.graph.ainvoke(Command(resume=replies), run.config)

@@ -11,7 +11,7 @@ from langgraph.errors import GraphInterrupt
 from tests.parts import a_call, a_context, a_state, a_task, no_sandbox, settings
 from tests.sandboxes import sandbox_at
 
-from daruma.graph.storage._ledgers import Place, ProcessJournals
+from daruma.graph.storage._ledgers import Place, ProcessLedger
 from daruma.nodes.tool import tool
 from daruma.state.calls import Dispatch
 from daruma.state.channels import Update
@@ -135,7 +135,7 @@ async def test_start_and_end_are_told() -> None:
 
 async def test_the_seconds_of_a_call_are_on_record_in_every_life() -> None:
     """MO-07: `timings` is right, after a crash between the call and its checkpoint too."""
-    time, journals = [100.0], ProcessJournals()
+    time, ledger = [100.0], ProcessLedger()
 
     def wait(seconds: float) -> str:
         """Wait so long."""
@@ -145,7 +145,7 @@ async def test_the_seconds_of_a_call_are_on_record_in_every_life() -> None:
     call = a_call("c1", name="wait", args={"seconds": 2.0})
     dispatch = Dispatch(task=a_task(), call=call)
     for life, took in (("one", (100.0, 2.0)), ("two", (500.0, 2.0))):
-        journal = journals.journal_at(Place("t", "", "1"), life)
+        journal = ledger.journal_at(Place("t", "", "1"), life)
         context = replace(a_context(tools=[wait]), now=lambda: time[0], journal=journal)
         (step,) = (await tool(dispatch, context))["steps"]
         assert (step.kind, step.signature, step.ok) == ("tool", "wait", True)

@@ -248,9 +248,10 @@ def _reader_of(kind: type) -> Callable[[Any], Iterable[Any]] | None:
 
 
 def _gather(value: Any, texts: list[str]) -> None:
-    if isinstance(value, str):
+    kind: Any = type(value)
+    if issubclass(kind, str):
         texts.append(value)
-    elif read := _reader_of(type(value)):
+    elif read := _reader_of(kind):
         for each in read(value):
             _gather(each, texts)
 

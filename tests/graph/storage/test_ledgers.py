@@ -22,18 +22,16 @@ from daruma.graph.storage import (
     Leases,
     aopen_postgres,
     journal_of,
+    ledger_of,
     open_postgres,
-    outputs_of,
-    replies_of,
     strict_saver,
     workspace_of,
 )
 from daruma.graph.storage._ledgers import (
     Place,
-    ProcessJournals,
+    ProcessLedger,
     ProcessReplies,
     Replies,
-    leases_of,
 )
 from daruma.graph.sync import run
 from daruma.graph.sync import run as run_on_loop
@@ -50,10 +48,10 @@ from daruma.tools.calls import Effect, Journal, NoJournal, Outcome
 def leases(request: pytest.FixtureRequest) -> Iterator[Leases]:
     """Those of a checkpointer that has no place for them, and those in a database."""
     if request.param == "process":
-        yield leases_of(InMemorySaver())
+        yield ledger_of(InMemorySaver()).leases
         return
     with open_postgres(request.getfixturevalue("postgres_url")) as pg:
-        yield leases_of(pg.checkpointer)
+        yield ledger_of(pg.checkpointer).leases
 
 
 def test_a_thread_that_is_held_can_not_be_taken(leases: Leases) -> None:
@@ -109,7 +107,7 @@ def test_all_graphs_over_one_checkpointer_know_who_runs() -> None:
     """Also through a copy of it."""
     saver = InMemorySaver()
 
-    assert leases_of(saver) is leases_of(saver)
+    assert ledger_of(saver).leases is ledger_of(saver).leases
 
 
 # --- The journal of effects: an intent before, an outcome after, found again by what was done
@@ -128,7 +126,7 @@ At = Callable[..., Journal]
 def at(request: pytest.FixtureRequest) -> Iterator[At]:
     """Makes the journal of a run at a place."""
     if request.param == "process":
-        journals = ProcessJournals()
+        journals = ProcessLedger()
         yield lambda run="one", place=HERE: journals.journal_at(place, run)
         return
     with open_postgres(request.getfixturevalue("postgres_url")) as pg:
@@ -267,7 +265,7 @@ def test_a_call_whose_checkpoint_was_never_stored_is_found_all_the_same(postgres
 
 def test_where_nothing_is_kept_there_is_no_journal() -> None:
     """A run without a checkpointer can not be taken up."""
-    assert isinstance(journal_of({"configurable": {}}, None), NoJournal)
+    assert isinstance(journal_of({"configurable": {}}, None, "run"), NoJournal)
 
 
 # --- Accepted replies in Postgres, from any thread, loop and process.
@@ -280,14 +278,17 @@ def replies(request: pytest.FixtureRequest) -> Iterator[Replies]:
         yield ProcessReplies()
         return
     with open_postgres(request.getfixturevalue("postgres_url")) as pg:
-        yield replies_of(pg.checkpointer)
+        yield ledger_of(pg.checkpointer).replies
 
 
 def test_of_many_replies_at_once_one_is_accepted(postgres_url: str) -> None:
     """Forty at the same moment, through two pools as from two processes, and in one."""
     process = ProcessReplies()
     with open_postgres(postgres_url) as one, open_postgres(postgres_url) as two:
-        for places in ([process, process], [replies_of(pg.checkpointer) for pg in (one, two)]):
+        for places in (
+            [process, process],
+            [ledger_of(pg.checkpointer).replies for pg in (one, two)],
+        ):
 
             def reply(n: int, places: Any = places) -> bool:
                 return bool(run_on_loop(places[n % 2].accept("t", {"q": {"n": n}})))
@@ -320,7 +321,7 @@ async def test_odd_replies_are_kept_as_they_are(postgres_url: str) -> None:
     """NUL and lone surrogates, which no text column takes."""
     odd = {"answer": "a\0b\ud800", "n": [1, None, 2.5]}
     async with aopen_postgres(postgres_url) as pg:
-        replies = replies_of(pg.checkpointer)
+        replies = ledger_of(pg.checkpointer).replies
 
         assert await replies.accept("t", {"q": odd})
         found = (await replies.find("t", ["q"]))["q"]
@@ -336,7 +337,7 @@ async def test_a_database_of_before_gets_the_table(empty_postgres_url: str) -> N
 
     async with aopen_postgres(empty_postgres_url) as pg:
         accepted = await asyncio.gather(
-            *(replies_of(pg.checkpointer).accept("t", {"q": n}) for n in range(3))
+            *(ledger_of(pg.checkpointer).replies.accept("t", {"q": n}) for n in range(3))
         )
 
     assert sorted(accepted) == [False, False, True]
@@ -346,8 +347,8 @@ def test_all_graphs_over_one_checkpointer_share_its_replies() -> None:
     """Each graph has a strict copy of the checkpointer it was given."""
     given = InMemorySaver()
 
-    assert replies_of(strict_saver(given)) is replies_of(strict_saver(given))
-    assert replies_of(InMemorySaver()) is not replies_of(given)
+    assert ledger_of(strict_saver(given)).replies is ledger_of(strict_saver(given)).replies
+    assert ledger_of(InMemorySaver()).replies is not ledger_of(given).replies
 
 
 # --- Large outputs of whole runs: in the database once, in the history by reference (DU-08).
@@ -425,16 +426,16 @@ async def test_who_has_lost_the_thread_keeps_nothing(postgres_url: str) -> None:
     with open_postgres(postgres_url) as postgres:
         saver = postgres.checkpointer
         hold = await saver.leases.atake("t")
-        await outputs_of(saver.held(hold)).keep("t", "one", "1")
+        await ledger_of(saver.held(hold)).outputs.keep("t", "one", "1")
         with psycopg.connect(postgres_url) as connection:
             connection.execute("UPDATE daruma_leases SET token = token + 1")
 
         with pytest.raises(HoldLost):
-            await outputs_of(saver.held(hold)).keep("t", "two", "2")
+            await ledger_of(saver.held(hold)).outputs.keep("t", "two", "2")
 
         await saver.leases.agive_back(hold)
-        assert await outputs_of(saver).read("t", "one") == "1"
-        assert await outputs_of(saver).read("t", "two") is None
+        assert await ledger_of(saver).outputs.read("t", "one") == "1"
+        assert await ledger_of(saver).outputs.read("t", "two") is None
 
 
 # --- A run has its thread and its workspace for itself; whoever else comes is told, and loses

@@ -22,7 +22,7 @@ from daruma.graph.answers import PARK
 from daruma.graph.build import build_graph
 from daruma.graph.models import ScriptedChatModel
 from daruma.graph.run import Machine
-from daruma.graph.storage import Postgres, aopen_postgres, open_postgres, replies_of
+from daruma.graph.storage import Postgres, aopen_postgres, ledger_of, open_postgres
 from daruma.graph.workers import asubmit, asweep, awork, work
 from daruma.graph.workers._execution import (
     DONE,
@@ -150,7 +150,7 @@ async def test_a_reply_that_was_accepted_is_carried_out(postgres_url: str) -> No
         asked = {"messages": [HumanMessage("Go", id="m")], "mode": "plan_exec"}
         (question,) = (await carry_out(graph, Submission("t", asked))).interrupts
         reply = Submission("t", Command(resume={question.id: dict(YES)}))
-        await replies_of(graph.checkpointer).accept("t", reply.replies)
+        await ledger_of(graph.checkpointer).replies.accept("t", reply.replies)
 
         ended = await carry_out(graph, reply)
 

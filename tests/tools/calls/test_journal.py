@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.errors import GraphInterrupt
 from tests.parts import a_call, a_context, settings
 
-from daruma.graph.storage._ledgers import Place, ProcessJournal, ProcessJournals
+from daruma.graph.storage._ledgers import Place, ProcessJournal, ProcessLedger
 from daruma.state.errors import StorageUnavailable
 from daruma.state.events import CallSettled, Event
 from daruma.state.interrupts import Question, read_reply
@@ -54,7 +54,7 @@ class Life:
     """One life of a process after the other, over the same journal."""
 
     def __init__(self, workspace: Path | None = None) -> None:
-        self.journals = ProcessJournals()
+        self.ledger = ProcessLedger()
         self.workspace = str(workspace) if workspace else ""
         self.events: list[Event] = []
         self.asked: list[Question] = []
@@ -64,7 +64,7 @@ class Life:
     def begin(self) -> Context:
         """The context of the next life."""
         self.number += 1
-        journal = self.journals.journal_at(Place("t", "", "1"), str(self.number))
+        journal = self.ledger.journal_at(Place("t", "", "1"), str(self.number))
         return replace(a_context(events=self.events), journal=journal, turns=WorkspaceTurns())
 
     def effect(self, settles: Settles, call: str = "m1:c1") -> Effect:
@@ -253,11 +253,11 @@ async def test_where_nothing_can_be_put_back_a_person_is_asked(workspace: Path) 
     assert len(life.asked) == 1
 
 
-class Lost(ProcessJournals):
+class Lost(ProcessLedger):
     """A journal whose database is gone."""
 
     def journal_at(self, place: Place, run: str) -> ProcessJournal:
-        return Away(self, place, run)
+        return Away(self.effects, place, run)
 
 
 class Away(ProcessJournal):
@@ -270,7 +270,7 @@ class Away(ProcessJournal):
 async def test_without_a_database_nothing_is_done() -> None:
     """The intent is the fence: no record of it, no effect."""
     life = Life()
-    life.journals = Lost()
+    life.ledger = Lost()
 
     with pytest.raises(StorageUnavailable):
         await life.make("ask")
@@ -365,8 +365,8 @@ PAY = Effect(CALL_GONE.result_id, digest([CALL_GONE.name, CALL_GONE.args]), "ask
 
 def lives() -> tuple[Context, Context]:
     """The contexts of two lives, one after the other, over the same journal."""
-    journals, here = ProcessJournals(), Place("t", "", "1")
-    first, second = (journals.journal_at(here, run) for run in ("one", "two"))
+    ledger, here = ProcessLedger(), Place("t", "", "1")
+    first, second = (ledger.journal_at(here, run) for run in ("one", "two"))
     return replace(a_context(), journal=first), replace(a_context(), journal=second)
 
 
