@@ -12,6 +12,7 @@ from daruma.tools.text import (
     SAME_KIND,
     WORDS_ONLY,
     SearchResult,
+    ask_for_the_same,
     fuse_rankings,
     is_related,
     likeness,
@@ -165,6 +166,20 @@ def test_the_same_in_other_words_is_alike(one: str, other: str, least: float, mo
     assert needed_likeness(1) > needed_likeness(2) > needed_likeness(3) == needed_likeness(100)
     assert likeness_to_any(one, ["Speed up the page", other]) >= likeness(one, other)
     assert likeness_to_any(one, []) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "end", "same"),
+    [(9, "", True), (8, "", False), (9, " 7", True), (9, " 8", False)],
+)
+def test_the_same_is_asked_for_where_nine_words_in_ten_and_the_numbers_are_the_same(
+    words: int, end: str, same: bool
+) -> None:
+    """What speaks against a pitfall has to be so near."""
+    every = "fix invoices rounding split totals discounts taxes euros cents"
+    said = " ".join(every.split()[:words])
+
+    assert ask_for_the_same(f"{said} yearly{end}", f"{said} daily{end and ' 7'}") is same
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
