@@ -26,9 +26,8 @@ from daruma.graph.command_line._messages import (
     shown,
 )
 from daruma.graph.command_line._options import no_such
-from daruma.graph.command_line._output import Line, Mark, Paper
+from daruma.graph.command_line._output import Line, Mark, Paper, render_age
 from daruma.graph.command_line._questions import how_to_answer, plan_lines, question_lines
-from daruma.graph.command_line._tables import render_age
 from daruma.graph.command_line._thread_view import Stop, ThreadView, savepoint_lines, thread_view
 from daruma.graph.storage import Postgres
 from daruma.graph.timeline import (
