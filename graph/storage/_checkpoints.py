@@ -36,10 +36,9 @@ from psycopg import AsyncCursor
 from psycopg.errors import UniqueViolation
 from psycopg.rows import DictRow, dict_row
 
-from daruma.graph.storage._database import Database, Work
+from daruma.graph.storage._database import Connection, Database, Work
 from daruma.graph.storage._history import History, read_history
 from daruma.graph.storage._ledgers import Hold
-from daruma.graph.storage._pool import Connection
 from daruma.graph.storage._rows import (
     BEFORE,
     SELECT,

@@ -10,15 +10,17 @@ from typing import Any
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, GetOp, ListNamespacesOp, Op, PutOp, Result, SearchOp
 
-from daruma.graph.storage._database import Database
-from daruma.graph.storage._pool import Connection
+from daruma.graph.storage._database import Connection, Database
 from daruma.graph.storage._sealing import Checked, Sealing
 from daruma.graph.storage.items._rows import (
     COUNT,
+    IndexWords,
     Row,
     beneath_any,
     change,
+    fixed_prefix,
     items_of,
+    matching,
     namespaces,
     prepared,
     read,
@@ -26,7 +28,6 @@ from daruma.graph.storage.items._rows import (
     wanted,
 )
 from daruma.graph.storage.items._searching import Meanings, Search, Text
-from daruma.graph.storage.items._values import IndexWords, fixed_prefix, matching
 from daruma.graph.storage.items._vectors import Vector
 from daruma.graph.sync import on, run
 from daruma.tools.text import SearchResult, Way
@@ -40,8 +41,8 @@ class PostgresStore(BaseStore):
     sealed, and no vectors are kept; namespaces and keys stay in clear, as threads' names do. A time
     to live is not supported.
 
-    Raises :class:`~daruma.graph.storage.items._values.ValueRefused`,
-    :class:`~daruma.graph.storage.items._values.FilterRefused`,
+    Raises :class:`~daruma.graph.storage.items._rows.ValueRefused`,
+    :class:`~daruma.graph.storage.items._rows.FilterRefused`,
     :class:`~daruma.state.errors.StorageUnavailable` and
     :class:`~daruma.state.errors.DamagedState`.
     """

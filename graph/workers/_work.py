@@ -38,9 +38,8 @@ from daruma.graph.workers._execution import (
     reader_on,
     shared_saver,
 )
-from daruma.graph.workers._queue import cancel_jobs, make_queue, rescue
+from daruma.graph.workers._queue import Tasks, cancel_jobs, make_queue, rescue
 from daruma.graph.workers._queue import queue as put
-from daruma.graph.workers._tasks import Tasks
 from daruma.state.errors import StorageUnavailable
 
 # --- Having a thread run by a worker: checked here and now, carried out there and then.

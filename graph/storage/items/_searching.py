@@ -9,10 +9,8 @@ from typing import Any, Final
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import SearchItem, SearchOp
 
-from daruma.graph.storage._database import Database
-from daruma.graph.storage._pool import Connection
-from daruma.graph.storage.items._rows import item_of, listing, read_scored
-from daruma.graph.storage.items._values import (
+from daruma.graph.storage._database import Connection, Database
+from daruma.graph.storage.items._rows import (
     IndexWords,
     Ranked,
     all_of,
@@ -20,7 +18,10 @@ from daruma.graph.storage.items._values import (
     either,
     exact,
     fits,
+    item_of,
+    listing,
     quoted,
+    read_scored,
     text_of,
 )
 from daruma.graph.storage.items._vectors import (
