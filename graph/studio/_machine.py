@@ -18,8 +18,8 @@ from daruma.graph.errors import closing
 from daruma.graph.history import newest, start_of, without_start
 from daruma.graph.requests import open_questions, thread_id_of
 from daruma.graph.run import Machine
+from daruma.graph.scenario import shown
 from daruma.graph.storage import replies_of
-from daruma.graph.studio._demo_model import shown
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import ReplyRefused, is_question, read_reply
 from daruma.state.settings import (

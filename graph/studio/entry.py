@@ -11,7 +11,7 @@ from starlette.middleware import Middleware
 
 from daruma.graph.build import build_graph
 from daruma.graph.follow import ListedOrigins
-from daruma.graph.studio._demo_model import ShownModel
+from daruma.graph.scenario import ShownModel
 from daruma.graph.studio._machine import StudioMachine
 from daruma.state.settings import Settings
 
