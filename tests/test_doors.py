@@ -14,7 +14,6 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("graph", "nodes", "state", "tools")
 ENTRIES = {
     "daruma.graph.studio.entry",
-    "daruma.graph.studio.storage",
     "daruma.tools.sandbox.probe",
     "daruma.tools.sandbox.supervisor",
 }

@@ -74,9 +74,8 @@ def show(
     ] = None,
 ) -> None:
     """Show what happened on a thread, where it stands, and what it waits for."""
-    from daruma.graph.command_line import _thread_story as story
+    from daruma.graph.command_line import _thread_view as story
     from daruma.graph.command_line._output import context_table
-    from daruma.graph.command_line._thread_view import thread_view
 
     if html or file:
         if not html or follow or json or context or tail is not None:
@@ -86,7 +85,7 @@ def show(
         return
 
     paper = paper_of(stderr=follow and json)
-    read = partial(story.follow, paper=paper) if follow else partial(thread_view, whole=True)
+    read = partial(story.follow, paper=paper) if follow else partial(story.thread_view, whole=True)
     view = in_storage(lambda postgres: read(postgres, thread))
     if context:
         result = view.stop.result if view.stop else None

@@ -60,7 +60,7 @@ else:
             "_by_role": "AUXILIARY Models embeddings_name resolve_embeddings resolve_model",
             "_calls": "Request",
             "_client_per_loop": "ClientPerLoop",
-            "_faults": "Fault ModelUnavailable ScriptedFault ScriptError fault_of keys_of",
+            "_faults": "Fault fault_of keys_of ModelUnavailable ScriptedFault ScriptError",
             "_openai_answers": "ReadableAnswers check_whole per_loop_model",
             "_providers": (
                 "check_model check_models full_name key_variables misspelt_variable "

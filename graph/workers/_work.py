@@ -16,12 +16,13 @@ from procrastinate.worker import Worker
 from psycopg import AsyncConnection, OperationalError
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from daruma.graph.answers import answered_already, readdress_reply
 from daruma.graph.learning_jobs import adrain_place
 from daruma.graph.requests import (
     NoSuchThread,
     NotNow,
     admit,
+    answered_already,
+    readdress_reply,
     refuse_unkept_id,
     refuse_unkept_metadata,
     request,
