@@ -51,11 +51,6 @@ def plan_in(file: Path) -> dict[str, Any]:
     return _object(text, f"the plan {file}", "an object with phases")
 
 
-def args_in(text: str) -> dict[str, Any]:
-    """Return the new arguments of a call. Raises :class:`AnswerRefused`."""
-    return _object(text, "--args", 'an object such as {"command": "ls"}')
-
-
 def _object(text: str, what: str, form: str) -> dict[str, Any]:
     try:
         found = json.loads(text, parse_constant=_refuse)
@@ -577,7 +572,8 @@ class Given:
             return {}
         if self.edit is None:
             raise AnswerRefused("--args goes with --edit ID: name the approval that they are for")
-        return {self.edit: args_in(self.args)}
+        example = 'an object such as {"command": "ls"}'
+        return {self.edit: _object(self.args, "--args", example)}
 
 
 def _check_names(said: Mapping[str, Collection[str]], open_ones: Collection[str]) -> None:
