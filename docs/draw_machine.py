@@ -2,7 +2,7 @@
 
 Routes and labels are kept beside this file, in ``machine_drawing.json``: ``--choose`` chooses them
 anew for a machine that has changed, which takes a minute, and they may be mended by hand. The tests
-say what must hold. What is drawn is lit by ``graph/timeline/_machine_svg.py``.
+say what must hold. What is drawn is lit by ``graph/timeline/_timeline.py``.
 """
 
 import json

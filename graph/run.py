@@ -14,7 +14,6 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 from typing_extensions import override
 
-from daruma.graph.answers import accept_reply, readdress_reply, send, send_again
 from daruma.graph.errors import Failures, closing
 from daruma.graph.fast_path import SAVER_KEY, durability_within, is_within, with_saver
 from daruma.graph.follow import Following, Look
@@ -34,15 +33,19 @@ from daruma.graph.requests import (
     NO_THREADS,
     NoSuchThread,
     RequestRefused,
+    accept_reply,
     admit,
     check_updates,
     open_questions,
     question_ids,
+    readdress_reply,
     refuse_misfit,
     refuse_secrets,
     refuse_unkept_id,
     refuse_unkept_metadata,
     refuse_unknown,
+    send,
+    send_again,
 )
 from daruma.graph.scope import FirstLook, MemberMachine, RunScope, no_members
 from daruma.graph.standing import standing_of, standings

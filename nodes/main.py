@@ -9,14 +9,6 @@ from daruma.state import budget
 from daruma.state.budget import hidden_tools
 from daruma.state.calls import is_open, with_status
 from daruma.state.channels import State, Update, apply_update
-from daruma.state.context import (
-    learned_instruction,
-    memory_messages,
-    pieces,
-    pitfall_messages,
-    repository_instructions,
-    said_before,
-)
 from daruma.state.events import AnswerAudited
 from daruma.state.failure import ModelFailed, failure_of
 from daruma.state.messages import Messages, has_shortened_results
@@ -45,7 +37,15 @@ from daruma.tools.continuity import (
     note_question,
     offer_leaving_out,
 )
-from daruma.tools.model_requests import system_message
+from daruma.tools.model_requests import (
+    learned_instruction,
+    memory_messages,
+    pieces,
+    pitfall_messages,
+    repository_instructions,
+    said_before,
+    system_message,
+)
 from daruma.tools.planning import REVISE_PLAN, contradiction_in
 from daruma.tools.rollback import drift_note
 from daruma.tools.skills import SKILLS_LIST

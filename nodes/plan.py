@@ -13,14 +13,6 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from daruma.state import budget
 from daruma.state.calls import is_open, with_status
 from daruma.state.channels import State, Update
-from daruma.state.context import (
-    learned_instruction,
-    memory_messages,
-    pieces,
-    pitfall_messages,
-    repository_instructions,
-    said_before,
-)
 from daruma.state.events import AnswerAudited, PlanProposed, PlanRejected, PlanReplaced
 from daruma.state.failure import Failure, ModelFailed, failure_of
 from daruma.state.messages import cut_off_reason, has_shortened_results
@@ -36,6 +28,14 @@ from daruma.tools.context import (
     begin_step,
     budget_exceeded,
     visible_tools,
+)
+from daruma.tools.model_requests import (
+    learned_instruction,
+    memory_messages,
+    pieces,
+    pitfall_messages,
+    repository_instructions,
+    said_before,
 )
 from daruma.tools.planning import NOT_READING, read_only_call, reading_tools
 from daruma.tools.team import Template, TemplateRefused, team_of

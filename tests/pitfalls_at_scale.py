@@ -23,8 +23,8 @@ from typing_extensions import override
 from daruma.graph.storage import PostgresStore, open_postgres
 from daruma.graph.storage._embedded import embedded_postgres
 from daruma.graph.storage._sealing import Checked
-from daruma.graph.storage.items._searching import Search
-from daruma.graph.storage.items._values import IndexWords
+from daruma.graph.storage._store import Search
+from daruma.graph.storage.items._rows import IndexWords
 from daruma.graph.sync import run
 from daruma.state.lessons import Experience, Setback
 from daruma.tools.evolution import Pitfalls

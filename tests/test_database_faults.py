@@ -29,7 +29,7 @@ from tests.faulty_runs import (
 )
 
 from daruma.graph.storage import open_postgres
-from daruma.graph.storage._pool import answers_within
+from daruma.graph.storage._database import answers_within
 from daruma.state.errors import StorageUnavailable
 
 HELLO: Any = {"messages": [("user", "Note it")]}

@@ -14,13 +14,12 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("graph", "nodes", "state", "tools")
 ENTRIES = {
     "daruma.graph.studio.entry",
-    "daruma.graph.studio.storage",
     "daruma.tools.sandbox.probe",
     "daruma.tools.sandbox.supervisor",
 }
 """What is run by its name or its path: named by ``langgraph.json``, ``python -m``, a command."""
 
-MOST = {"modules": 236, "lines": 72_300, "modules with one importer": 26, "names at a door": 62}
+MOST = {"modules": 212, "lines": 72_150, "modules with one importer": 21, "names at a door": 62}
 """The house is to shrink: who makes it smaller lowers these."""
 
 PRIVATE_OF_OTHERS = 0

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from daruma.graph.models._provider_errors import read_failure
+from daruma.graph.models._faults import read_failure
 from daruma.state.plan import PlanRefused, plan_in
 from daruma.state.settings import Settings, SettingsError
 from daruma.state.text import fold_spellings, reveal_invisible, warnings, without_ids, without_names

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from daruma.graph.command_line._memory import knowledge_app, memory_app
+from daruma.graph.command_line._memory import knowledge_app, memory_app, pitfalls_app
 from daruma.graph.command_line._messages import (
     FAILED,
     USAGE,
@@ -21,7 +21,6 @@ from daruma.graph.command_line._messages import (
     one_line,
     usage_line,
 )
-from daruma.graph.command_line._pitfalls import pitfalls_app
 from daruma.graph.command_line._run import (
     BareDecisions,
     acp,

@@ -43,7 +43,7 @@ from daruma.graph.command_line._messages import (
     resume_command,
     usage_line,
 )
-from daruma.graph.command_line._output import Line, Paper
+from daruma.graph.command_line._output import Line, Paper, context_table
 from daruma.graph.command_line._progress import Progress, spent_of
 from daruma.graph.command_line._questions import plan_lines
 from daruma.graph.command_line._session import (
@@ -56,7 +56,6 @@ from daruma.graph.command_line._session import (
     usable_model,
 )
 from daruma.graph.command_line._settings import agreed
-from daruma.graph.command_line._tables import context_table
 from daruma.graph.command_line._thread_view import Stop
 from daruma.graph.command_line._threads import show, threads, undo
 from daruma.graph.storage import aopen_postgres

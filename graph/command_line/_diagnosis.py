@@ -14,8 +14,8 @@ from typing import Literal
 from langchain_core.messages import HumanMessage
 from langgraph.store.base import BaseStore
 
+from daruma.graph.command_line._memory import read_pitfalls
 from daruma.graph.command_line._messages import counted
-from daruma.graph.command_line._pitfalls import read_pitfalls
 from daruma.graph.models import (
     AnsweringModel,
     Asker,

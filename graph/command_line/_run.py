@@ -310,8 +310,7 @@ def tell(
     json: AsJson = False,
 ) -> None:
     """Say something to a task that is at work: the model's next request has it."""
-    from daruma.graph.answers import send
-    from daruma.graph.requests import NoSuchThread
+    from daruma.graph.requests import NoSuchThread, send
     from daruma.graph.timeline import read_snapshot
 
     async def send_to(postgres: "Postgres") -> str:

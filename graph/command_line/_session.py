@@ -15,7 +15,6 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 from rich.console import Console
 
-from daruma.graph.answers import is_unfinished
 from daruma.graph.build import SHIPPED_TOOLS, build_graph
 from daruma.graph.command_line._messages import follow_command, resume_command
 from daruma.graph.command_line._options import COMMANDS, new_thread_name, no_such
@@ -23,10 +22,15 @@ from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._progress import Progress
 from daruma.graph.command_line._questions import AnswerRefused
 from daruma.graph.command_line._replies import ask, yes_to
-from daruma.graph.command_line._thread_story import print_questions, print_summary
-from daruma.graph.command_line._thread_view import Keepsake, Stop, checks_ahead
+from daruma.graph.command_line._thread_view import (
+    Keepsake,
+    Stop,
+    checks_ahead,
+    print_questions,
+    print_summary,
+)
 from daruma.graph.models import AUXILIARY, Models
-from daruma.graph.requests import open_questions
+from daruma.graph.requests import is_unfinished, open_questions
 from daruma.graph.run import Machine
 from daruma.graph.storage import Postgres, aopen_postgres
 from daruma.graph.sync import Cancelled, run_interruptible

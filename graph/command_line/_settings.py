@@ -35,7 +35,7 @@ Wanted = Annotated[str | None, typer.Argument(metavar="[KEY]", help="A key, or a
 
 def settings(key: Wanted = None, *, effective: Effective = False, json: AsJson = False) -> None:
     """List every setting: its type, default, range, meaning and environment variable."""
-    from daruma.graph.command_line._tables import Table
+    from daruma.graph.command_line._output import Table
     from daruma.state.settings import settings_schema, values_in_force
 
     if json and key is None and not effective:

@@ -1,32 +1,61 @@
-"""A thread as it stands, read for people: nothing is run, no model is made."""
+"""A thread as it stands, read for people, and threads on paper: the list, the story of one, its
+page, and following it. Nothing is run, no model is made.
+"""
 
+import asyncio
+import json
+import os
+import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
+import typer
 from langgraph.types import Interrupt, StateSnapshot
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
 
-from daruma.graph.command_line._messages import one_line
+from daruma.graph.command_line._messages import (
+    beginning,
+    counted,
+    follow_command,
+    one_line,
+    resume_command,
+    shown,
+)
 from daruma.graph.command_line._options import no_such
-from daruma.graph.command_line._output import Line
+from daruma.graph.command_line._output import Line, Mark, Paper, render_age
+from daruma.graph.command_line._questions import how_to_answer, plan_lines, question_lines
 from daruma.graph.standing import Standing, standings, status_of
 from daruma.graph.storage import Postgres
-from daruma.graph.timeline import Timeline, read_snapshot, read_supersteps, read_timeline
+from daruma.graph.timeline import (
+    Moment,
+    Timeline,
+    read_snapshot,
+    read_supersteps,
+    read_timeline,
+    render_duration,
+    render_duration_if_any,
+)
 from daruma.state import budget
 from daruma.state.budget import ended_with, outcomes
 from daruma.state.channels import State
-from daruma.state.errors import DamagedState
+from daruma.state.errors import DamagedState, DarumaError
 from daruma.state.interrupts import is_question
+from daruma.state.outcome import join_paths
 from daruma.state.plan import Plan, first_failed
 from daruma.state.recovery import Recovered
 from daruma.state.result import TaskResult, headline_of
 from daruma.state.savepoint import Savepoint, newest_of_each
 from daruma.state.settings import SETTINGS_FILE, Settings, SettingsError
 from daruma.state.task import Task
+from daruma.state.verification import Outcome, excerpt
 
 # --- What a thread keeps of the command that started it, so that another process can go on with it.
 #
@@ -330,3 +359,327 @@ def _view(thread: str, snapshot: StateSnapshot, standing: Standing | None) -> Th
         stop=Stop.at(thread, snapshot),
         traceback=bug.detail if bug else "",
     )
+
+
+# --- A timeline on a terminal: a line for each thing that happened, phases as sections.
+
+_MARKS: Final[Mapping[bool | None, Mark]] = {True: "ok", False: "bad", None: "note"}
+_DIFF: Final[Mapping[str, Mark]] = {"+": "plus", "-": "minus"}
+_ELSEWHERE: Final = frozenset({"savepoint"})
+"""Kinds of moments that have a place of their own in a thread's story."""
+
+DIFF_LINES: Final = 12
+OUTPUT_LINES: Final = 4
+
+
+def when_lines(timeline: Timeline, now: float | None = None) -> Iterator[Line]:
+    """Yield when it began and how long that is ago, how long it took, and what it cost."""
+    if not timeline.started_at:
+        return
+    since = max(0.0, (time.time() if now is None else now) - timeline.started_at)
+    began = _clock(timeline.started_at, "%Y-%m-%d %H:%M:%S")
+    took = max(0.0, timeline.updated_at - timeline.started_at)
+    told = (f"began {began}, {render_age(since)}; took {render_duration(took)}", *_cost(timeline))
+    yield Line("note", " · ".join(filter(None, told)))
+
+
+def timeline_lines(timeline: Timeline, tail: int | None = None) -> Iterator[Line]:
+    """Yield all moments, or the last ``tail`` of them and how many came before."""
+    told = [each for each in timeline.moments if each.kind not in _ELSEWHERE]
+    shown = told if tail is None else told[max(0, len(told) - tail) :]
+    yield Line("head", "Timeline", _left_out(len(told) - len(shown), whole=timeline.whole))
+    for moment in shown:
+        yield from moment_lines(moment, timeline.started_at)
+
+
+def moment_lines(moment: Moment, start: float = 0.0) -> Iterator[Line]:
+    """Yield one moment: its time and how long after ``start`` that is, and what came of it."""
+    minutes, seconds = divmod(int(max(0.0, moment.at - start)), 60)
+    hours, minutes = divmod(minutes, 60)
+    offset = f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+    at = f"{_clock(moment.at, '%H:%M:%S')} +{offset}"
+    if moment.kind == "phase" and moment.ok is None:
+        yield Line("head", one_line(moment.title), at)
+        return
+    who = f"{moment.member}: " if moment.member else ""
+    words = moment.kind in ("model", "reflection") and moment.detail
+    said = beginning(moment.detail, OUTPUT_LINES) if words else one_line(moment.title, 300)
+    mark: Mark = "words" if words and moment.ok is not False else _MARKS[moment.ok]
+    yield Line(mark, f"{at}  {who}{said}", _tail(moment))
+    if moment.reasoning:
+        yield Line("same", f"reasoning: {one_line(moment.reasoning, 150)}")
+    if moment.ok is False and moment.output.strip():
+        yield from (Line("same", line) for line in _ending(moment.output))
+    yield from _diff(moment.diff.splitlines())
+
+
+def _diff(lines: Iterable[str]) -> Iterator[Line]:
+    changed = [line for line in lines if not line.startswith(("+++", "---", "@@", "\\"))]
+    for line in changed[:DIFF_LINES]:
+        yield Line(_DIFF.get(line[:1], "same"), line[1:])
+    if len(changed) > DIFF_LINES:
+        more = len(changed) - DIFF_LINES
+        yield Line("same", f"… {more} more lines of this change: --json holds them")
+
+
+def _ending(output: str) -> list[str]:
+    """Return what an output ends with: that is where commands say what went wrong."""
+    lines = [line.rstrip() for line in output.splitlines() if line.strip()]
+    more = [f"… {len(lines) - OUTPUT_LINES} lines before: --json holds them"]
+    return [*(more if len(lines) > OUTPUT_LINES else []), *lines[-OUTPUT_LINES:]]
+
+
+def _tail(moment: Moment) -> str:
+    told = (render_duration_if_any(moment.seconds), *_cost(moment), one_line(moment.note, 200))
+    return " · ".join(filter(None, told))
+
+
+def _cost(of: Timeline | Moment) -> tuple[str, str]:
+    return f"{of.tokens:,} tokens" if of.tokens else "", f"${of.usd:.4f}" if of.usd else ""
+
+
+def _left_out(number: int, *, whole: bool) -> str:
+    before = f"{number} moments before are left out" if number else ""
+    thinned = "" if whole else "what came first was thinned away"
+    return "; ".join(filter(None, (before, thinned)))
+
+
+def _clock(at: float, form: str) -> str:
+    return datetime.fromtimestamp(at).astimezone().strftime(form)
+
+
+# --- The story of one thread: what was asked, said and done, and where it stands.
+
+
+def print_story(paper: Paper, view: ThreadView, tail: int | None = None) -> None:
+    """Print a thread's story, ending with its result, its open questions, or how to go on.
+
+    Of its timeline, all is told or the last ``tail`` moments.
+    """
+    paper.put(Line("head", f"thread {view.thread}", view.headline), *_asked_lines(view))
+    if view.plan:
+        paper.put(Line("head", "Plan"))
+        paper.put(*plan_lines([phase.to_dict() for phase in view.plan.phases]))
+    if view.timeline:
+        paper.put(*timeline_lines(view.timeline, tail))
+    if view.savepoints:
+        kept = savepoint_lines(view.thread, view.savepoints, view.titles)
+        paper.put(Line("head", "Savepoints", "states that the files can be put back to"), *kept)
+    print_end(paper, view)
+
+
+def _asked_lines(view: ThreadView) -> Iterator[Line]:
+    if view.task:
+        place = f" in {view.task.workspace}" if view.task.workspace else ""
+        model = f" with {view.model}" if view.model else ""
+        yield Line("line", view.task.goal)
+        yield Line("note", f"{view.task.mode}{place}{model}")
+    if view.timeline:
+        yield from when_lines(view.timeline)
+
+
+def print_end(paper: Paper, view: ThreadView) -> None:
+    """Print where a thread stands: its result, its open questions, or how to go on."""
+    if view.trouble:
+        paper.put(Line("bad", one_line(view.trouble, 1000)))
+    stop = view.stop
+    if view.is_busy:
+        paper.put(Line("head", view.status.capitalize(), f"see {follow_command(view.thread)}"))
+        return
+    if stop and stop.result:
+        print_summary(paper, view.thread, stop.result, stop.savepoints)
+        if view.traceback:
+            paper.put(Line("head", "Traceback"))
+            paper.put(*(Line("line", line) for line in view.traceback.splitlines()))
+    if stop and stop.questions:
+        print_questions(paper, stop, known=True)
+    elif stop is None or stop.result is None:
+        paper.put(Line("head", "Unfinished", f"go on with {resume_command(view.thread)}"))
+
+
+def print_questions(paper: Paper, stop: Stop, *, known: bool, asked: bool = False) -> None:
+    """Print the open questions, unless they were ``asked`` just now, and how to answer them.
+
+    A ``known`` plan has just been shown.
+    """
+    for question in () if asked else stop.questions:
+        paper.put(*question_lines(question.value, known=known, checks=stop.checks))
+    commands = how_to_answer(stop.thread, stop.questions)
+    paper.put(Line("head", "Answer with"), *(Line("line", text) for text in commands))
+
+
+# --- How a task ended, on one screen: what was done, how it was checked, what it took.
+
+_NAMES = 9
+_EXCERPT = 1500
+"""Characters of what the failing checks said."""
+
+_OUTCOMES: dict[Outcome, Mark] = {"passed": "ok", "failed": "bad", "none": "note"}
+_PHASES: dict[str | None, Mark] = {"completed": "ok", "pending": "note", "running": "note"}
+
+
+def print_summary(
+    paper: Paper, thread: str, result: TaskResult, savepoints: Sequence[Savepoint] = ()
+) -> None:
+    """Print a result. Its texts come from models and tools: nothing in them is obeyed.
+
+    ``savepoints`` are the thread's: they say whether its files can be put back.
+    """
+    checked = result.completed and result.checked.outcome == "passed"
+    colour = "green" if checked else "yellow" if result.completed else "red"
+    console = paper.console
+    console.print()
+    title = Text(f" {paper.symbol('ok' if result.completed else 'bad')} {result.headline} ")
+    dash = "-" if console.options.ascii_only else "─"
+    if paper.terminal:
+        console.print(Rule(title, style=colour, align="left", characters=dash))
+    else:
+        console.print(Text(f"{dash * 3}{title}{dash * 3}"))
+    structured = result.to_dict().get("structured")
+    indented = json.dumps(structured, indent=2, ensure_ascii=False)
+    said = result.output if structured is None else indented
+    console.print(Text(shown(said)), soft_wrap=not paper.terminal)
+    console.print()
+    rows = _rows(paper, thread, result)
+    if any(each.snapshot for each in savepoints if each.task_id == result.task_id):
+        rows.append(("undo", f"daruma undo {shlex.quote(thread)}"))
+    _print_rows(paper, rows)
+    if result.verification and not result.verification.passed:
+        said = excerpt(result.verification, limit=_EXCERPT)
+        console.print()
+        console.print(Text(shown(said), style="dim"), soft_wrap=not paper.terminal)
+
+
+def _print_rows(paper: Paper, rows: list[tuple[str, str]]) -> None:
+    console = paper.console
+    if not paper.terminal:
+        for name, text in rows:
+            lines = shown(text).replace("\n", "\n" + " " * _NAMES)
+            console.print(Text(f"{name:<{_NAMES}}{lines}"), soft_wrap=True)
+        return
+    grid = Table.grid()
+    grid.add_column(style="dim", width=_NAMES)
+    grid.add_column(overflow="fold")
+    for name, text in rows:
+        grid.add_row(name, Text(shown(text)))
+    console.print(grid)
+
+
+def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]]:
+    marked = [f"{paper.symbol(_PHASES.get(e.status, 'bad'))} {e.title}" for e in result.phases]
+    checks = result.verification.checks if result.verification else ()
+    checked = [f"{paper.symbol(_OUTCOMES[check.outcome])} {check.command}" for check in checks]
+    changed = result.verification.changed_tests if result.verification else ()
+    spent = [f"{kind} {number}" for kind, number in result.budgets.items() if number]
+    seconds = result.timings.get("total")
+    asked = result.clarification
+    told = {
+        "for": f"{asked.target_action}: {', '.join(asked.missing_fields)}" if asked else "",
+        "answer": f'daruma run --thread {shlex.quote(thread)} "..."' if asked else "",
+        "phases": "\n".join(marked),
+        "replanned": "\n".join(plan.why for plan in result.replaced),
+        "checks": "\n".join(checked) or _why_unchecked(result),
+        "tests": f"changed: {join_paths(changed)}" if changed else "",
+        "try": "\n".join(result.error_struct.suggestions) if result.error_struct else "",
+        "told": "\n".join(each.text for each in result.lessons.pitfalls) if result.lessons else "",
+        "sandbox": result.sandbox or "",
+        "steps": ", ".join(spent),
+        "tokens": _tokens(result),
+        "time": render_duration(seconds) if seconds is not None else "",
+        "note": "\n".join(result.notes),
+        "thread": thread,
+    }
+    return [(name, text) for name, text in told.items() if text]
+
+
+def _why_unchecked(result: TaskResult) -> str:
+    told = not result.completed or result.checked.why in result.notes
+    return "" if told else result.checked.why
+
+
+def _tokens(result: TaskResult) -> str:
+    usages = result.usage.values()
+    read, written, calls = (
+        sum(each[name] for each in usages) for name in ("input_tokens", "output_tokens", "calls")
+    )
+    about = "about " if any(each.get("estimated") for each in usages) else ""
+    told = f"{about}{read:,} read, {written:,} written in {counted(calls, 'call')}"
+    return told if calls else ""
+
+
+# --- Watching a thread that some other process runs: what is new is told, until it stops.
+
+POLL: Final = 0.5
+"""Seconds between two looks; one costs a few milliseconds."""
+
+
+async def follow(
+    postgres: Postgres, thread: str, paper: Paper, *, poll: float = POLL
+) -> ThreadView:
+    """Tell what happens on a thread, and return how it stands when nobody runs it."""
+    told, status = set[Moment](), ""
+    while True:
+        view = await thread_view(postgres, thread, whole=True)
+        if view.status != status and view.is_busy:
+            paper.put(Line("head", f"thread {thread}", view.status))
+        status, timeline = view.status, view.timeline
+        for moment in timeline.moments if timeline else ():
+            known = replace(moment, seconds=None, tokens=0, usd=None, note="", at=round(moment.at))
+            open_call = moment.kind == "tool" and moment.ok is None  # it runs, or waits
+            if known not in told and not open_call and moment.kind not in _ELSEWHERE:
+                told.add(known)
+                paper.put(*moment_lines(moment, timeline.started_at if timeline else 0.0))
+        if not view.is_busy:
+            return view
+        await asyncio.sleep(poll)
+
+
+# --- ``daruma show THREAD --html``: a run as one file.
+
+MADE_HERE = '<meta name="generator" content="daruma">'
+"""Stands near the beginning of every page: only such a file is written over."""
+
+_LONGEST = 200
+"""Bytes of a file's name before its ending; file systems take 255 in all."""
+
+
+class PageRefused(DarumaError):
+    """Raised for a file that can not be written, or is no page of ours; says which and why."""
+
+
+def write_page(thread: str, file: str | None, page: str) -> None:
+    """Write a page to a file, THREAD.html unless named, or to standard output for ``-``.
+
+    An older page is written over, anything else is not: raises :class:`PageRefused`.
+    """
+    if file == "-":
+        typer.echo(page.encode(), nl=False)
+        return
+    name = re.sub(r"[^\w.-]+", "_", thread).lstrip(".") or "thread"
+    path = Path(file or f"{name.encode()[:_LONGEST].decode(errors='ignore')}.html")
+    if os.path.lexists(path) and not _is_ours(path):
+        raise PageRefused(f"{path} is there and is no page of Daruma's: name another file")
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        why = f"{path} can not be written ({error.strerror}): name another file"
+        raise PageRefused(why) from None
+    typer.echo(f"{path}")
+
+
+def _is_ours(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return MADE_HERE.encode() in file.read(2000)
+
+
+async def page_of_thread(postgres: Postgres, thread: str) -> str:
+    """Return the page of a thread.
+
+    Raises :class:`~daruma.graph.command_line._options.ThreadRefused` where there is no such thread.
+    """
+    snapshot = await read_snapshot(postgres.checkpointer, thread)
+    if snapshot is None:
+        raise await no_such(postgres, thread)
+    return (await read_timeline(postgres.checkpointer, snapshot)).page()

@@ -18,8 +18,7 @@ from daruma.state.errors import DamagedState, DarumaError
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import CheckpointTuple
 
-    from daruma.graph.command_line._output import Paper
-    from daruma.graph.command_line._tables import Table
+    from daruma.graph.command_line._output import Paper, Table
     from daruma.graph.command_line._undo import UndoTalk
     from daruma.graph.standing import Standing
     from daruma.graph.storage import OldThread, Postgres, Pruned
@@ -75,9 +74,8 @@ def show(
     ] = None,
 ) -> None:
     """Show what happened on a thread, where it stands, and what it waits for."""
-    from daruma.graph.command_line import _thread_story as story
-    from daruma.graph.command_line._tables import context_table
-    from daruma.graph.command_line._thread_view import thread_view
+    from daruma.graph.command_line import _thread_view as story
+    from daruma.graph.command_line._output import context_table
 
     if html or file:
         if not html or follow or json or context or tail is not None:
@@ -87,7 +85,7 @@ def show(
         return
 
     paper = paper_of(stderr=follow and json)
-    read = partial(story.follow, paper=paper) if follow else partial(thread_view, whole=True)
+    read = partial(story.follow, paper=paper) if follow else partial(story.thread_view, whole=True)
     view = in_storage(lambda postgres: read(postgres, thread))
     if context:
         result = view.stop.result if view.stop else None
@@ -115,7 +113,7 @@ async def list_threads(postgres: "Postgres") -> "Table":
 
     One that is damaged does not hide the others.
     """
-    from daruma.graph.command_line._tables import Table
+    from daruma.graph.command_line._output import Table
     from daruma.graph.standing import standings
 
     known = await standings(postgres.checkpointer.database)
@@ -166,8 +164,8 @@ async def list_questions(postgres: "Postgres", kind: str | None, older_than: flo
     """Return what waits for a person, each with the command that answers, the longest first."""
     from langgraph.types import Interrupt
 
+    from daruma.graph.command_line._output import Table
     from daruma.graph.command_line._questions import how_to_answer
-    from daruma.graph.command_line._tables import Table
 
     rows, values = list[tuple[str | datetime, ...]](), list[dict[str, Any]]()
     for each in await postgres.ainbox(kind=kind, older_than=older_than):

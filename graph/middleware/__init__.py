@@ -11,17 +11,14 @@ from daruma._doors import open_late
 from daruma.state.errors import DarumaError
 
 if TYPE_CHECKING:
-    from daruma.graph.middleware._gate import Gate
-    from daruma.graph.middleware._model_calls import Failover, RepairLadder
+    from daruma.graph.middleware._middleware import Failover, Gate, RepairLadder
 else:
 
     def _explain(name: str) -> "MiddlewareMissing | None":
         said = "middleware needs LangChain's agents: pip install 'daruma-agent[middleware]'"
         return MiddlewareMissing(said) if name == "langchain" else None
 
-    __getattr__ = open_late(
-        __name__, {"_gate": "Gate", "_model_calls": "Failover RepairLadder"}, _explain
-    )
+    __getattr__ = open_late(__name__, {"_middleware": "Failover Gate RepairLadder"}, _explain)
 
 
 class MiddlewareMissing(DarumaError, ImportError):

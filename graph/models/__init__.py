@@ -35,15 +35,16 @@ if TYPE_CHECKING:
         fault_of,
         keys_of,
     )
-    from daruma.graph.models._names import (
+    from daruma.graph.models._openai_answers import ReadableAnswers, check_whole, per_loop_model
+    from daruma.graph.models._providers import (
         check_model,
         check_models,
         full_name,
+        key_variables,
+        misspelt_variable,
         model_address,
         tokens_of,
     )
-    from daruma.graph.models._openai_answers import ReadableAnswers, check_whole, per_loop_model
-    from daruma.graph.models._providers import key_variables, misspelt_variable
     from daruma.graph.models._scripted import (
         CALL_KEY,
         ROLE_KEY,
@@ -59,10 +60,12 @@ else:
             "_by_role": "AUXILIARY Models embeddings_name resolve_embeddings resolve_model",
             "_calls": "Request",
             "_client_per_loop": "ClientPerLoop",
-            "_faults": "Fault ModelUnavailable ScriptedFault ScriptError fault_of keys_of",
-            "_names": "check_model check_models full_name model_address tokens_of",
+            "_faults": "Fault fault_of keys_of ModelUnavailable ScriptedFault ScriptError",
             "_openai_answers": "ReadableAnswers check_whole per_loop_model",
-            "_providers": "key_variables misspelt_variable",
+            "_providers": (
+                "check_model check_models full_name key_variables misspelt_variable "
+                "model_address tokens_of"
+            ),
             "_scripted": "CALL_KEY ROLE_KEY AnsweringModel ScriptedChatModel read_script",
         },
     )

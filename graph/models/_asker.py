@@ -18,6 +18,7 @@ from langgraph.errors import GraphBubbleUp
 from daruma.graph.models._by_role import Models
 from daruma.graph.models._calls import Request, ToolOfferingModel
 from daruma.graph.models._faults import (
+    MAX_MESSAGE,
     BrokenAnswer,
     Fault,
     ModelUnavailable,
@@ -26,7 +27,6 @@ from daruma.graph.models._faults import (
     keys_of,
 )
 from daruma.graph.models._openai_answers import ReadableAnswers, check_whole
-from daruma.graph.models._provider_errors import MAX_MESSAGE
 from daruma.graph.models._providers import key_hint
 from daruma.state.events import Event, ModelAttemptFailed, ModelCallCompleted, ModelCallStarted
 from daruma.state.failure import Failure, ModelFailed, failure_of

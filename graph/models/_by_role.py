@@ -8,17 +8,19 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
 from daruma.graph.models._faults import ModelUnavailable
-from daruma.graph.models._names import (
+from daruma.graph.models._openai_answers import CONNECT_SECONDS, openai_model, per_loop_model
+from daruma.graph.models._providers import (
     SCRIPTED,
     follow_aliases,
     full_name,
     look_up,
+    make_model,
     meant_by,
+    openai_key,
+    openai_url,
     usd_of,
 )
-from daruma.graph.models._names import model_name as named_by
-from daruma.graph.models._openai_answers import CONNECT_SECONDS, openai_model, per_loop_model
-from daruma.graph.models._providers import make_model, openai_key, openai_url
+from daruma.graph.models._providers import model_name as named_by
 from daruma.graph.models._scripted import ScriptedChatModel
 from daruma.state.record import change_record
 from daruma.state.settings import LLM, ModelOptions, Requests

@@ -18,8 +18,7 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from typing_extensions import override
 
 from daruma.graph.models._faults import BrokenAnswer
-from daruma.graph.models._names import model_address
-from daruma.graph.models._providers import arguments_of, openai_key, openai_url
+from daruma.graph.models._providers import arguments_of, model_address, openai_key, openai_url
 from daruma.state.messages import REASONING
 from daruma.state.settings import ModelOptions, Requests
 from daruma.state.usage import sound_usage

@@ -1,15 +1,18 @@
-"""Providers of chat models, as LangChain's ``init_chat_model`` knows them (FA-09).
+"""Providers of chat models, as LangChain's ``init_chat_model`` knows them (FA-09), and what the
+names of their models stand for: makers, prices, tokenizers.
 
-A table of our own: that function is in a package of its own, which nothing else here needs, and it
-knows neither the variable of a provider's key nor what is installed before it is called. A test
-holds the table against LangChain's.
+The table of providers is our own: that function is in a package of its own, which nothing else here
+needs, and it knows neither the variable of a provider's key nor what is installed before it is
+called. A test holds the table against LangChain's.
 """
 
 import os
 import re
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
@@ -19,9 +22,25 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr, ValidationError
 
 from daruma.graph.models._faults import ModelUnavailable
-from daruma.state.settings import ModelOptions, Requests
+from daruma.graph.models._scripted import AnsweringModel, ScriptedChatModel
+from daruma.state.settings import (
+    LLM,
+    ModelOptions,
+    ModelPrice,
+    Requests,
+    Settings,
+    SettingsError,
+    Team,
+)
 from daruma.state.text import printable_line
+from daruma.state.usage import Usage
+from daruma.tools.model_requests import ESTIMATE, Tokens
+from daruma.tools.team import template_named
 from daruma.tools.text import without_keys
+from daruma.tools.threads import to_thread
+
+# --- The providers: their packages, the variables of their keys, how the names of their models
+# begin.
 
 
 @dataclass(frozen=True)
@@ -258,3 +277,283 @@ def names_of_fields(kind: type[BaseChatModel]) -> set[str]:
 def _line_of(error: Exception) -> str:
     said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
     return printable_line(without_keys(said), 300) or type(error).__name__
+
+
+# --- What the names of models stand for; nothing is made of them here.
+
+SCRIPTED: Final = "scripted"
+"""Stands before the path of a script's file."""
+
+
+def meant_by(name: str, aliases: Mapping[str, str]) -> str:
+    """What a name stands for, as `PREFIX:REST`; `ModelUnavailable` if that is nothing we know."""
+    spec = full_name(name, aliases)
+    prefix, _, rest = spec.partition(":")
+    if prefix not in {*PROVIDERS, SCRIPTED} or not rest.strip():
+        raise ModelUnavailable(_unknown(spec, aliases))
+    return spec
+
+
+def full_name(name: str, aliases: Mapping[str, str]) -> str:
+    """The name at the end of aliases, with its provider where that can be told (FA-09).
+
+    Raises `ModelUnavailable` for aliases that go in a circle.
+    """
+    spec = follow_aliases(name, aliases)
+    prefix, colon, rest = spec.partition(":")
+    if colon and prefix in {*PROVIDERS, SCRIPTED}:
+        return spec
+    if colon and (spelt := prefix.strip().replace("-", "_").lower()) in PROVIDERS:
+        return f"{spelt}:{rest}"
+    provider = infer_provider(spec)
+    return f"{provider}:{spec}" if provider else spec
+
+
+def follow_aliases(name: str, aliases: Mapping[str, str]) -> str:
+    """The name at the end of a chain of aliases; `ModelUnavailable` when the chain is a circle."""
+    chain = [name]
+    while chain[-1] in aliases:
+        chain.append(aliases[chain[-1]])
+        if chain[-1] in chain[:-1]:
+            raise ModelUnavailable(f"llm.model_aliases go in a circle: {' -> '.join(chain)}")
+    return chain[-1]
+
+
+def check_model(model: object) -> None:
+    """Raise `ModelUnavailable` for what is neither a chat model nor a name, but wraps one."""
+    if not isinstance(model, BaseChatModel | str | None):
+        raise ModelUnavailable(
+            f"model has to be a chat model or a name, not {type(model).__name__}: retries and"
+            " fallbacks belong into llm.requests and llm.fallback_models, options into the model"
+        )
+
+
+def check_name(
+    name: object, aliases: Mapping[str, str], options: ModelOptions, where: str = ""
+) -> None:
+    """Raise `ModelUnavailable`, one line that begins with where, for a name that is of no use.
+
+    Nothing is made: a name that means nothing, a script that can not be read, a package that is
+    missing and a key that is not set are found out. What is no name is none of this.
+    """
+    if not isinstance(name, str):
+        return
+    try:
+        provider, _, rest = meant_by(name, aliases).partition(":")
+        if provider == SCRIPTED:
+            ScriptedChatModel.from_file(rest)
+        elif provider == "openai":
+            openai_key(openai_url(options))
+        else:
+            check_installed(provider)
+            check_key(provider, options.base_url)
+    except ModelUnavailable as error:
+        raise type(error)(f"{where}{error}") from error
+
+
+def _unknown(spec: str, aliases: Mapping[str, str]) -> str:
+    prefix, colon, rest = spec.partition(":")
+    known = sorted({*PROVIDERS, SCRIPTED})
+    provider = get_close_matches(prefix.lower(), known, n=1) if colon and rest.strip() else []
+    if alias := get_close_matches(spec, aliases, n=1):
+        hint = f"did you mean {alias[0]}?"
+    elif provider:
+        hint = f"did you mean {provider[0]}:{rest}?"
+    else:
+        hint = f"write PROVIDER:NAME, with one of {', '.join(known)}"
+    also = f"; llm.model_aliases: {', '.join(aliases)}" if aliases else ""
+    return f'unknown model "{spec}": {hint}{also}'
+
+
+# --- What a model call costs: by the settings' own prices, else by genai-prices' lists, offline.
+
+_MILLION = 1_000_000
+
+
+def configured_price(name: str, llm: LLM) -> ModelPrice | None:
+    """Return what ``llm.prices`` says of a model: by its name, with or without prefix, or alias."""
+    if not llm.prices:
+        return None
+    prices = {_bare(key, llm.model_aliases): price for key, price in llm.prices.items()}
+    return prices.get(_bare(name, llm.model_aliases))
+
+
+def usd_of(usage: Usage, model: object, llm: LLM) -> float | None:
+    """Return what a call cost in US dollars, None where nobody knows the model's price.
+
+    ``model`` is the chat model that answered. One of a script costs nothing. At an address whose
+    provider is unknown a familiar name says nothing.
+    """
+    if price := configured_price(usage.model, llm):
+        cached_price = price.input if price.cached_input is None else price.cached_input
+        cached = min(usage.cached_tokens, usage.input_tokens)
+        spent = (usage.input_tokens - cached) * price.input + cached * cached_price
+        return (spent + usage.output_tokens * price.output) / _MILLION
+    if isinstance(model, AnsweringModel):
+        return 0.0
+    return listed_price(model_name(model), model_address(model), usage)
+
+
+def model_name(model: object) -> str:
+    """Return the name by which a provider knows a chat model; empty where it has none."""
+    named = getattr(model, "model_name", None) or getattr(model, "model", None)
+    return named if isinstance(named, str) else ""
+
+
+def model_address(model: object) -> str | None:
+    """Return the base URL that a chat model of OpenAI's protocol asks; None for other ones."""
+    client = getattr(model, "root_async_client", None)
+    found = getattr(client, "base_url", None)
+    return str(found) if found else None
+
+
+def listed_price(name: str, address: str | None, usage: Usage) -> float | None:
+    """Return what the shipped lists say of a call; no network is used, ever."""
+    if not name:
+        return None
+    from genai_prices import Usage as Counted
+    from genai_prices import calc_price
+
+    counted = Counted(
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        output_tokens=usage.output_tokens,
+    )
+    try:
+        return float(calc_price(counted, name, provider_api_url=address).total_price)
+    except (LookupError, ValueError):  # no such model or provider, or counts that do not add up
+        return None
+
+
+def look_up(model: object) -> None:
+    """Load the lists, which takes a second, so that no answer waits for it; a script needs none."""
+    if not isinstance(model, AnsweringModel):
+        is_known_model(model_name(model), model_address(model))
+
+
+@cache
+def is_known_model(name: str, address: str | None) -> bool:
+    """Whether the shipped lists know a model."""
+    asked = Usage(role="main", model=name, input_tokens=1, output_tokens=1)
+    return listed_price(name, address, asked) is not None
+
+
+def _bare(name: str, aliases: Mapping[str, str]) -> str:
+    try:
+        return full_name(name, aliases).removeprefix("openai:")
+    except ModelUnavailable:
+        return name
+
+
+# --- Whether the models that settings name could be made, and what they cost be counted.
+
+_OPENAI: Final = "https://api.openai.com/v1"
+
+
+def check_models(settings: Settings, main: BaseChatModel | str | None) -> None:
+    """Look at all models that a run under these settings may ask (FA-09); nothing is made.
+
+    A team that a message names, ``@team:NAME``, is looked at when that message comes. Raises
+    ``ModelUnavailable`` for a name that is of no use,
+    :class:`~daruma.tools.team.TemplateRefused`, and for money that nobody could count
+    :class:`~daruma.state.settings.SettingsError`, naming a model without a price.
+    """
+    llm, budgets = settings.llm, settings.budgets
+    counted = budgets.usd is not None or budgets.per_phase.usd is not None
+    for where, model, options in _models(settings, main):
+        check_name(model, llm.model_aliases, options, f"{where}: " if where else "")
+        name = _unpriced(model, llm, options) if counted else None
+        if name is not None:
+            raise SettingsError(
+                f"budgets.usd: nobody knows the price of {name!r} ({where or 'the main model'}): "
+                f'set llm.prices, e.g. {{"{name}": {{"input": 1.0, "output": 4.0}}}} in US dollars '
+                "per million tokens"
+            )
+
+
+def _models(
+    settings: Settings, main: BaseChatModel | str | None
+) -> Iterator[tuple[str, BaseChatModel | str, ModelOptions]]:
+    llm, options = settings.llm, settings.llm.options
+    named: list[tuple[str, BaseChatModel | str | None, ModelOptions]] = [
+        ("", main, options.main),
+        ("llm.auxiliary_model", llm.auxiliary_model, options.auxiliary),
+        ("llm.judge_model", llm.judge_model, options.judge),
+        *(("llm.fallback_models", name, options.fallback) for name in llm.fallback_models),
+    ]
+    yield from ((where, model, given) for where, model, given in named if model is not None)
+    if settings.mode == "team_collab" or settings.team != Team():
+        template = template_named(None, settings.team, settings.tools)
+        for each in template.experts:
+            if each.model is not None:
+                where = f"team template {template.name!r}, model of expert {each.name!r}"
+                yield where, each.model, ModelOptions()
+
+
+def _unpriced(model: BaseChatModel | str, llm: LLM, options: ModelOptions) -> str | None:
+    """Return the name to give a price to, None where there is one."""
+    if isinstance(model, str):
+        spec = full_name(model, llm.model_aliases)
+        prefix, _, rest = spec.partition(":")
+        address = (openai_url(options) or _OPENAI) if prefix == "openai" else options.base_url
+        known = prefix == SCRIPTED or configured_price(spec, llm) or is_known_model(rest, address)
+        return None if known else rest or spec
+    shown = model_name(model) or type(model).__name__
+    if isinstance(model, AnsweringModel) or configured_price(shown, llm):
+        return None
+    return None if is_known_model(model_name(model), model_address(model)) else shown
+
+
+# --- The tokenizers of OpenAI's models, from a package that holds their tables: nothing is fetched.
+#
+# With the extra ``tokens`` requests are counted by the tokenizer of the main model; without it, and
+# for models whose tokenizer is not known, by an estimate. (`tiktoken`, which LangChain brings,
+# would fetch its tables from the network.)
+
+ENCODINGS: Final = {
+    "o200k_base": ("gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "chatgpt-4o", "o1", "o3", "o4"),
+    "cl100k_base": ("gpt-4", "gpt-3.5", "gpt-35"),
+}
+"""By the beginnings of models' names, the longest first; as in tiktoken's own table."""
+
+_AT_ONCE: Final = 100_000
+"""Characters that are counted in one piece: the package refuses texts of 200,000 tokens."""
+
+
+async def tokens_of(model: str) -> Tokens:
+    """Return what counts for a model; made in a thread, as it takes a second the first time."""
+    encoding = encoding_of(model)
+    if encoding is None:
+        return ESTIMATE
+    return await to_thread(tokenizer, encoding)
+
+
+def encoding_of(model: str) -> str | None:
+    """Return the name of a model's tokenizer, None for one that is not known."""
+    prefix, _, rest = model.rpartition(":")
+    name = rest.rpartition("/")[2].lower() if prefix in ("", "openai") else ""
+    known = [(begins, each) for each, names in ENCODINGS.items() for begins in names]
+    fitting = [
+        pair for pair in known if name == pair[0] or name.startswith((f"{pair[0]}-", f"{pair[0]}."))
+    ]
+    return max(fitting, key=lambda pair: len(pair[0]))[1] if fitting else None
+
+
+@lru_cache
+def tokenizer(encoding: str) -> Tokens:
+    """Return what counts by a tokenizer; the estimate where the package is not installed."""
+    try:
+        with warnings.catch_warnings():  # it reads its tables in a way that is deprecated
+            warnings.simplefilter("ignore", DeprecationWarning)
+            from bpe_openai import get_encoding  # type: ignore[import-untyped]  # it has none
+
+            encode = get_encoding(encoding).encode_ordinary
+    except (ImportError, OSError):
+        return ESTIMATE
+
+    def count(text: str) -> int:
+        pieces = (text[at : at + _AT_ONCE] for at in range(0, len(text), _AT_ONCE))
+        return sum(len(encode(piece)) for piece in pieces)
+
+    return Tokens(count, exact=True)

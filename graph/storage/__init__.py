@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 from daruma._doors import open_late
 
 if TYPE_CHECKING:
-    from daruma.graph.storage._database import Database
+    from daruma.graph.storage._database import (
+        Connection,
+        Database,
+        Pool,
+        error_line,
+        explain_saver_errors,
+    )
     from daruma.graph.storage._embedded import Server
     from daruma.graph.storage._events import EVENTS_AT_ONCE, EventLog, StoredEvent, is_said
     from daruma.graph.storage._journal import (
@@ -35,18 +41,16 @@ if TYPE_CHECKING:
         workspace_files_id,
         workspace_of,
     )
-    from daruma.graph.storage._maintenance import channel_values
-    from daruma.graph.storage._pool import Connection, Pool, error_line, explain_saver_errors
     from daruma.graph.storage._postgres import Postgres, aopen_postgres, open_postgres
     from daruma.graph.storage._pruning import PRUNABLE, OldThread, Pruned
     from daruma.graph.storage._rows import open_writes
-    from daruma.graph.storage._saver import PostgresSaver
+    from daruma.graph.storage._saver import PostgresSaver, channel_values
     from daruma.graph.storage._store import PostgresStore
 else:
     __getattr__ = open_late(
         __name__,
         {
-            "_database": "Database",
+            "_database": "Connection Database error_line explain_saver_errors Pool",
             "_embedded": "Server",
             "_events": "EVENTS_AT_ONCE EventLog StoredEvent is_said",
             "_journal": "OpenQuestion REVIEWED claim_questions read_inbox settle_question",
@@ -55,12 +59,10 @@ else:
                 "Hold Leases Ledger athread_held is_held_here journal_of ledger_of strict_saver "
                 "thread_held workspace_files_id workspace_of"
             ),
-            "_maintenance": "channel_values",
-            "_pool": "Connection Pool error_line explain_saver_errors",
             "_postgres": "Postgres aopen_postgres open_postgres",
             "_pruning": "OldThread PRUNABLE Pruned",
             "_rows": "open_writes",
-            "_saver": "PostgresSaver",
+            "_saver": "channel_values PostgresSaver",
             "_store": "PostgresStore",
         },
     )

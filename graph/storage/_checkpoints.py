@@ -36,14 +36,13 @@ from psycopg import AsyncCursor
 from psycopg.errors import UniqueViolation
 from psycopg.rows import DictRow, dict_row
 
-from daruma.graph.storage._database import Database, Work
-from daruma.graph.storage._history import History, read_history
+from daruma.graph.storage._database import Connection, Database, Work
 from daruma.graph.storage._ledgers import Hold
-from daruma.graph.storage._pool import Connection
 from daruma.graph.storage._rows import (
     BEFORE,
     SELECT,
     DamagedCheckpoint,
+    History,
     WriteRow,
     blob_row,
     config_of,
@@ -52,6 +51,7 @@ from daruma.graph.storage._rows import (
     jsonb,
     manifested,
     open_checkpoint,
+    read_history,
     replayed,
     size_of,
     write_rows,

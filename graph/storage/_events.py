@@ -15,8 +15,7 @@ from weakref import WeakSet
 import psycopg
 from psycopg import AsyncConnection
 
-from daruma.graph.storage._database import Database
-from daruma.graph.storage._pool import Connection, Pool
+from daruma.graph.storage._database import Connection, Database, Pool
 from daruma.graph.storage._sealing import Sealing
 from daruma.graph.sync import on
 from daruma.state.events import ModelText, RunStopped

@@ -11,9 +11,8 @@ from psycopg import Rollback
 from psycopg.rows import DictRow
 
 from daruma.graph.storage._checkpoints import CheckpointSaver
-from daruma.graph.storage._database import Database
+from daruma.graph.storage._database import Connection, Database
 from daruma.graph.storage._ledgers import Place, decides, key_of
-from daruma.graph.storage._pool import Connection
 from daruma.graph.storage._rows import open_writes
 from daruma.graph.storage._saving import FENCE, Statement
 from daruma.graph.storage._sealing import Sealing

@@ -15,9 +15,18 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 from langchain_core.embeddings import Embeddings
 
 from daruma.graph.learning_jobs import adrain_place
-from daruma.graph.storage._database import OUTAGE_VARIABLE, Database, Patience, seconds_of
+from daruma.graph.storage._database import (
+    MOST_CONNECTIONS,
+    OUTAGE_VARIABLE,
+    Database,
+    Patience,
+    Pool,
+    connected,
+    display_url,
+    explained,
+    seconds_of,
+)
 from daruma.graph.storage._journal import OpenQuestion, read_inbox
-from daruma.graph.storage._pool import MOST_CONNECTIONS, Pool, connected, display_url, explained
 from daruma.graph.storage._pruning import OldThread, Pruned, Wanted, old_threads, prune, written_at
 from daruma.graph.storage._saver import PostgresSaver
 from daruma.graph.storage._sealing import Checked, Sealed, Sealing

@@ -13,9 +13,8 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import INTERRUPT
 from psycopg import sql
 
-from daruma.graph.storage._maintenance import channel_values, thin
-from daruma.graph.storage._pool import GOING_WITH_A_THREAD, answers_within
-from daruma.graph.storage._saver import TABLES, PostgresSaver, delete_rows
+from daruma.graph.storage._database import GOING_WITH_A_THREAD, answers_within
+from daruma.graph.storage._saver import TABLES, PostgresSaver, channel_values, delete_rows, thin
 from daruma.state.errors import DamagedState, ThreadBusy
 from daruma.state.plan import Plan
 from daruma.state.task import Status

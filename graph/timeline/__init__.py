@@ -4,7 +4,6 @@ A run is read from its checkpoints and messages into ``Moment`` and ``Superstep`
 are pure data; ``Timeline`` renders them for a terminal, a notebook, or one HTML file.
 """
 
-from daruma.graph.timeline._machine_svg import Picture
 from daruma.graph.timeline._moments import (
     Moment,
     call_title,
@@ -13,7 +12,13 @@ from daruma.graph.timeline._moments import (
     todo_line,
 )
 from daruma.graph.timeline._record import Record, member_record, members_in, record_of
-from daruma.graph.timeline._timeline import Timeline, read_timeline, show_in_notebooks, timeline_of
+from daruma.graph.timeline._timeline import (
+    Picture,
+    Timeline,
+    read_timeline,
+    show_in_notebooks,
+    timeline_of,
+)
 from daruma.graph.timeline._walk import (
     Superstep,
     edges_walked,

@@ -4,8 +4,14 @@ Whether anybody traces is found out without an import of OpenTelemetry; where no
 pays nothing.
 """
 
-from daruma.graph.tracing._callbacks import trace_metadata, with_trace_metadata
-from daruma.graph.tracing._switch import is_tracing, node_traced, request_traced, run_traced
+from daruma.graph.tracing._switch import (
+    is_tracing,
+    node_traced,
+    request_traced,
+    run_traced,
+    trace_metadata,
+    with_trace_metadata,
+)
 
 __all__ = [
     "is_tracing",

@@ -24,7 +24,6 @@ from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, Statu
 
 from daruma.graph.errors import ExitRun
 from daruma.graph.models import Pursuit, fault_of
-from daruma.graph.tracing._callbacks import RUN_KEY, About
 from daruma.state.channels import Update
 from daruma.state.events import (
     CommandRun,
@@ -287,12 +286,12 @@ class RunTrace:
 
 @contextmanager
 def run_span(
-    config: RunnableConfig | None, snapshot: StateSnapshot | None
+    config: RunnableConfig | None, snapshot: StateSnapshot | None, key: str
 ) -> Iterator[RunnableConfig | None]:
     """Trace a run under the caller's current span; a later run of a thread links to the last one.
 
-    Nothing is attached to the caller's context: a stream is read in pieces, between which other
-    work is done.
+    ``key`` is what the config that is yielded has it under. Nothing is attached to the caller's
+    context: a stream is read in pieces, between which other work is done.
     """
     thread = str((config or {}).get("configurable", {}).get("thread_id", ""))
     span = trace.get_tracer(SCOPE).start_span(
@@ -313,7 +312,7 @@ def run_span(
     given = config or RunnableConfig()
     error: BaseException | None = None
     try:
-        configurable = {**given.get("configurable", {}), RUN_KEY: run}
+        configurable = {**given.get("configurable", {}), key: run}
         metadata = {**given.get("metadata", {}), TRACEPARENT: parent}
         noted = {**given, "configurable": configurable, "metadata": metadata}
         yield cast("RunnableConfig", noted)
@@ -464,14 +463,16 @@ class NodeSpan:
 
 
 @contextmanager
-def node_span(run: RunTrace, told: About, *, nested: bool) -> Iterator[NodeSpan]:
+def node_span(
+    run: RunTrace, node: str, attributes: Mapping[str, str | float], *, nested: bool
+) -> Iterator[NodeSpan]:
     """Trace a node, under the run; in a member's machine (``nested``) under the member's node."""
     parent: Context = otel.get_current() if nested else run.context
-    span = trace.get_tracer(SCOPE).start_span(told.node, parent, attributes=told.attributes)
-    node, error = NodeSpan(span, run), None
+    span = trace.get_tracer(SCOPE).start_span(node, parent, attributes=attributes)
+    noted, error = NodeSpan(span, run), None
     token: Any = otel.attach(trace.set_span_in_context(span, otel.get_current()))
     try:
-        yield node
+        yield noted
     except BaseException as raised:
         error = raised
         run.interrupted = run.interrupted or isinstance(raised, GraphInterrupt)
@@ -479,6 +480,6 @@ def node_span(run: RunTrace, told: About, *, nested: bool) -> Iterator[NodeSpan]
             run.bug = type(raised).__name__
         raise
     finally:
-        node.stopped(error)
+        noted.stopped(error)
         span.end()
         otel.detach(token)

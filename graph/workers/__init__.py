@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         reader_on,
         sweep,
     )
-    from daruma.graph.workers._tasks import Tasks
+    from daruma.graph.workers._queue import Tasks
     from daruma.graph.workers._work import acancel, asubmit, awork, cancel, serve, submit, work
 else:
 
@@ -31,7 +31,7 @@ else:
         __name__,
         {
             "_execution": "GraphFactory Pace asweep kept_with reader_on sweep",
-            "_tasks": "Tasks",
+            "_queue": "Tasks",
             "_work": "acancel asubmit awork cancel serve submit work",
         },
         _explain,

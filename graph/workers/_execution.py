@@ -14,12 +14,19 @@ from langchain_core.messages import BaseMessage, message_to_dict, messages_from_
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
-from daruma.graph.answers import PARK, is_review, is_unfinished, overdue, stale_ids
 from daruma.graph.build import build_graph
 from daruma.graph.errors import closing
 from daruma.graph.learning import Ended
 from daruma.graph.notify import notify
-from daruma.graph.requests import RequestRefused, open_questions
+from daruma.graph.requests import (
+    PARK,
+    RequestRefused,
+    is_review,
+    is_unfinished,
+    open_questions,
+    overdue,
+    stale_ids,
+)
 from daruma.graph.run import Machine
 from daruma.graph.storage import (
     REVIEWED,

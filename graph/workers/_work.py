@@ -16,12 +16,13 @@ from procrastinate.worker import Worker
 from psycopg import AsyncConnection, OperationalError
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from daruma.graph.answers import answered_already, readdress_reply
 from daruma.graph.learning_jobs import adrain_place
 from daruma.graph.requests import (
     NoSuchThread,
     NotNow,
     admit,
+    answered_already,
+    readdress_reply,
     refuse_unkept_id,
     refuse_unkept_metadata,
     request,
@@ -38,9 +39,8 @@ from daruma.graph.workers._execution import (
     reader_on,
     shared_saver,
 )
-from daruma.graph.workers._queue import cancel_jobs, make_queue, rescue
+from daruma.graph.workers._queue import Tasks, cancel_jobs, make_queue, rescue
 from daruma.graph.workers._queue import queue as put
-from daruma.graph.workers._tasks import Tasks
 from daruma.state.errors import StorageUnavailable
 
 # --- Having a thread run by a worker: checked here and now, carried out there and then.

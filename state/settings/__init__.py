@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from daruma._doors import open_late
 
 if TYPE_CHECKING:
-    from daruma.state.settings._keys import SettingsError, SettingsKey, settings_keys
     from daruma.state.settings._sections import (
         LLM,
         EmergencyRule,
@@ -40,8 +39,13 @@ if TYPE_CHECKING:
         settings_schema,
         values_in_force,
     )
-    from daruma.state.settings._sources import SETTINGS_FILE, merge_settings
-    from daruma.state.settings._strictness import loosening_changes, name_changes
+    from daruma.state.settings._sources import (
+        SETTINGS_FILE,
+        SettingsError,
+        SettingsKey,
+        merge_settings,
+        settings_keys,
+    )
     from daruma.state.settings._tools import (
         SHELL_TOOL,
         McpServer,
@@ -53,6 +57,8 @@ if TYPE_CHECKING:
     from daruma.state.settings._trust import (
         UntrustedSettings,
         is_trusted_text,
+        loosening_changes,
+        name_changes,
         propose_trust,
         trust_records,
         withdraw_trust,
@@ -61,20 +67,17 @@ else:
     __getattr__ = open_late(
         __name__,
         {
-            "_keys": "SettingsError SettingsKey settings_keys",
             "_sections": (
                 "EmergencyRule Evolution FallbackChain HookCommand HookPoint LLM Memory "
-                "ModelOptions ModelPrice Notify ProjectInstructions PromptPiece Recovery Requests "
-                "RoleOptions Skills Spendable Team"
+                "ModelOptions ModelPrice Notify ProjectInstructions PromptPiece Recovery "
+                "Requests RoleOptions Skills Spendable Team"
             ),
-            "_settings": (
-                "PAGE SCHEMA Sandbox Settings render_page settings_schema values_in_force"
-            ),
-            "_sources": "SETTINGS_FILE merge_settings",
-            "_strictness": "loosening_changes name_changes",
+            "_settings": "PAGE SCHEMA Sandbox Settings render_page settings_schema values_in_force",
+            "_sources": "merge_settings SETTINGS_FILE settings_keys SettingsError SettingsKey",
             "_tools": "McpServer PolicyKey PolicyRule SHELL_TOOL Tools policy_key",
             "_trust": (
-                "UntrustedSettings is_trusted_text propose_trust trust_records withdraw_trust"
+                "is_trusted_text loosening_changes name_changes propose_trust trust_records "
+                "UntrustedSettings withdraw_trust"
             ),
         },
     )

@@ -8,14 +8,6 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from daruma.state.settings._keys import (
-    NAME,
-    Heading,
-    SettingsError,
-    SettingsKey,
-    explain,
-    sections,
-)
 from daruma.state.settings._sections import (
     LLM,
     Budgets,
@@ -32,7 +24,17 @@ from daruma.state.settings._sections import (
     Skills,
     Team,
 )
-from daruma.state.settings._sources import SETTINGS_FILE, merge_settings, sources
+from daruma.state.settings._sources import (
+    NAME,
+    SETTINGS_FILE,
+    Heading,
+    SettingsError,
+    SettingsKey,
+    explain,
+    merge_settings,
+    sections,
+    sources,
+)
 from daruma.state.settings._tools import Tools
 from daruma.state.settings._trust import refuse_untrusted
 from daruma.state.verification import Rubric

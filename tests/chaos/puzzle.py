@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.openai_answers import Reply
 
-from daruma.tools.calls._model_repair import ASK_NAMES
+from daruma.tools.calls._resolve import ASK_NAMES
 
 MOST_STEPS = 6
 LETTERS = "abcdefghkmnpqrstuvwxyz"

@@ -12,7 +12,7 @@ from typing import Any
 from tests.openai_answers import Reply
 from tests.openai_server import Answer, Fault
 
-from daruma.graph.models._names import tokenizer
+from daruma.graph.models._providers import tokenizer
 
 NEEDLE = re.compile(r"NEEDLE-\w+=\w+")
 SUMMARISER = "You summarise the earlier part"

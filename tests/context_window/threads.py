@@ -13,7 +13,7 @@ from tests.openai_server import OpenAIServer, openai_server
 from tests.parts import memory, settings
 
 from daruma.graph.build import build_graph
-from daruma.graph.models._names import tokenizer
+from daruma.graph.models._providers import tokenizer
 from daruma.state.channels import State
 
 

@@ -15,10 +15,9 @@ from langgraph.types import Command, Interrupt, PregelTask, StateSnapshot
 from tests.parts import settings
 from tests.scripted_runs import Run, call, calls, illegal, say
 
-from daruma.graph.answers import PARK, overdue, readdress_reply, stale_ids
 from daruma.graph.build import build_graph
 from daruma.graph.models import ScriptedChatModel
-from daruma.graph.requests import RequestRefused
+from daruma.graph.requests import PARK, RequestRefused, overdue, readdress_reply, stale_ids
 from daruma.graph.storage import ledger_of, open_postgres
 from daruma.graph.sync import run as run_on_loop
 from daruma.state.errors import ThreadBusy

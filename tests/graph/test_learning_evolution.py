@@ -30,7 +30,7 @@ from daruma.graph.storage import aopen_postgres, open_postgres
 from daruma.state.lessons import Experience, Setback
 from daruma.state.settings import Settings
 from daruma.tools.evolution import Learning, Pitfalls, Variant, Variants
-from daruma.tools.evolution._lessons import SECONDS
+from daruma.tools.evolution._learning import SECONDS
 
 ALL = settings(evolution={"success_sample_rate": 1.0})
 ROOT = ("daruma", "evolution")

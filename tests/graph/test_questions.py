@@ -23,8 +23,8 @@ from tests.scripted_runs import (
     shout,
 )
 
-from daruma.graph.answers import PARK
 from daruma.graph.build import build_graph
+from daruma.graph.requests import PARK
 from daruma.state.settings import Settings
 
 OFF: Mapping[str, Any] = {

@@ -18,7 +18,7 @@ from tests.parts import a_state, a_task, settings
 from daruma.nodes.main import prompt
 from daruma.state.lessons import Experience, Lessons, Setback
 from daruma.tools.evolution import Learning, Variant, Variants, learn
-from daruma.tools.evolution._lessons import About, look_up_lessons
+from daruma.tools.evolution._learning import About, look_up_lessons
 
 TASKS = 30
 OWNER = "noise"

@@ -3,7 +3,7 @@
 import pytest
 from tests.learning.random_failures import HOSTILE, OPPOSED, noise
 
-from daruma.state.context import HEAD
+from daruma.tools.model_requests import HEAD
 
 
 @pytest.mark.parametrize("seed", range(3))

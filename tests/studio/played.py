@@ -13,7 +13,7 @@ from langgraph.config import get_config
 
 from daruma import Settings, build_graph
 from daruma.graph.models import AnsweringModel, ScriptedChatModel, read_script
-from daruma.graph.studio._machine import StudioMachine
+from daruma.graph.studio.entry import StudioMachine
 
 ANY = "any"
 """The script of threads that have none of their own."""

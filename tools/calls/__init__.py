@@ -48,10 +48,15 @@ if TYPE_CHECKING:
     from daruma.tools.calls._langchain import OriginalMethods, ToolRefused, foreign_tool, wrap_tool
     from daruma.tools.calls._mcp import mcp_tools, open_mcp_tools
     from daruma.tools.calls._mcp_servers import McpServers, resolve_program
-    from daruma.tools.calls._model_repair import BrokenCalls, repair_round
     from daruma.tools.calls._registry import Registry
     from daruma.tools.calls._repair import read_object, strip_fence
-    from daruma.tools.calls._resolve import read_answer, resolve_calls, with_arguments
+    from daruma.tools.calls._resolve import (
+        BrokenCalls,
+        read_answer,
+        repair_round,
+        resolve_calls,
+        with_arguments,
+    )
     from daruma.tools.calls._results import (
         Outputs,
         OutputStore,
@@ -75,12 +80,14 @@ else:
     __getattr__ = open_late(
         __name__,
         {
-            "_answers": "ResponseFormat audit_answer calls_of keep_sent_calls storable_answer "
-            "unusable_answer with_reasoning_apart",
+            "_answers": (
+                "ResponseFormat audit_answer calls_of keep_sent_calls storable_answer "
+                "unusable_answer with_reasoning_apart"
+            ),
             "_approvals": (
-                "OpenApproval Opened allowances_in_force apply_decision "
-                "blocking_denial check_permission commands_refusal denial_text "
-                "open_approvals policy_refusal void_approval"
+                "OpenApproval Opened allowances_in_force apply_decision blocking_denial "
+                "check_permission commands_refusal denial_text open_approvals policy_refusal "
+                "void_approval"
             ),
             "_journal": (
                 "Effect Journal JournalEntry NoJournal Outcome WorkspaceTurns ask_outcome "
@@ -91,7 +98,7 @@ else:
             "_mcp_servers": "McpServers resolve_program",
             "_registry": "Registry",
             "_repair": "read_object strip_fence",
-            "_resolve": "read_answer resolve_calls with_arguments",
+            "_resolve": "BrokenCalls read_answer repair_round resolve_calls with_arguments",
             "_results": "OutputStore Outputs ProcessOutputs results_for_unanswered tool_result",
             "_running": "ExactCalls run_with_timeout with_faults",
             "_schema": "import_schema_checks",
@@ -99,7 +106,6 @@ else:
                 "Canonical Surroundings Tool ToolArgs ToolNameConflictError VisibleTools "
                 "check_names shipped_tool"
             ),
-            "_model_repair": "BrokenCalls repair_round",
         },
     )
 

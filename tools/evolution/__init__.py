@@ -4,11 +4,13 @@
 task what it may use of that. All is kept in the graph's store, by owner (EV-01 to EV-05).
 """
 
-from daruma.tools.evolution._learning import Learning, answer_nothing, learn
-from daruma.tools.evolution._lessons import (
+from daruma.tools.evolution._learning import (
+    Learning,
+    answer_nothing,
     counterfactual_lessons,
     feeds_back,
     finish_within,
+    learn,
     lessons_for,
     report_lessons,
 )

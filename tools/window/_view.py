@@ -22,14 +22,20 @@ from langchain_core.messages import (
 
 from daruma.state.budget import latest_of_task
 from daruma.state.channels import State, Update
-from daruma.state.context import pitfall_messages, repository_instructions
 from daruma.state.failure import Failure, ModelFailed
 from daruma.state.messages import Growing, growing
 from daruma.state.steps import Asking, Compaction, ContextUsage, Crowded, StepKind
 from daruma.state.text import REFERENCE, left_out, storable_text
 from daruma.tools.calls import Tool
 from daruma.tools.context import Context
-from daruma.tools.model_requests import REPLY, Sendable, Tokens, request
+from daruma.tools.model_requests import (
+    REPLY,
+    Sendable,
+    Tokens,
+    pitfall_messages,
+    repository_instructions,
+    request,
+)
 
 # --- Showing less of one message: a placeholder for a tool's output, or the two ends of long texts.
 #

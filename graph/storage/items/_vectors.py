@@ -17,8 +17,8 @@ from psycopg.errors import (
     UndefinedTable,
 )
 
-from daruma.graph.storage._pool import Connection
-from daruma.graph.storage.items._values import Ranked, between
+from daruma.graph.storage._database import Connection
+from daruma.graph.storage.items._rows import Ranked, between
 from daruma.state.text import digest
 
 # --- Asking a model for vectors, so that it can neither hold up nor lose what is put or looked for.

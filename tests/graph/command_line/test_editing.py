@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daruma.graph.command_line._editing import edited, from_yaml, to_yaml
 from daruma.graph.command_line._questions import AnswerRefused
+from daruma.graph.command_line._replies import edited, from_yaml, to_yaml
 
 
 @pytest.fixture

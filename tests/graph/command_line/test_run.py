@@ -15,8 +15,7 @@ from tests.mcp_servers import McpServerOfOurs
 from tests.openai_answers import Reply
 from tests.openai_server import Answerer, openai_server
 
-from daruma.graph.command_line._output import Paper
-from daruma.graph.command_line._tables import Table
+from daruma.graph.command_line._output import Paper, Table
 
 
 def planned(daruma: Daruma, *options: str, **script: Any) -> Said:

@@ -11,13 +11,14 @@ from rich.console import Console
 from tests.parts import a_savepoint, a_task
 
 from daruma.graph.command_line._output import Line, Paper
-from daruma.graph.command_line._thread_story import (
+from daruma.graph.command_line._thread_view import (
+    Stop,
+    ThreadView,
     print_story,
     timeline_lines,
     when_lines,
     write_page,
 )
-from daruma.graph.command_line._thread_view import Stop, ThreadView
 from daruma.graph.timeline import Moment, Timeline
 from daruma.state.result import TaskResult
 

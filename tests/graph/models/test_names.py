@@ -3,7 +3,7 @@
 import pytest
 
 from daruma.graph.models import tokens_of
-from daruma.graph.models._names import encoding_of, tokenizer
+from daruma.graph.models._providers import encoding_of, tokenizer
 from daruma.tools.model_requests import ESTIMATE
 
 

@@ -9,7 +9,7 @@ from daruma.graph.models import (
     ScriptedChatModel,
     model_address,
 )
-from daruma.graph.models._names import (
+from daruma.graph.models._providers import (
     is_known_model,
     listed_price,
     look_up,

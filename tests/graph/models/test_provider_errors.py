@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.graph.models.provider_words import OTHER, TOO_LARGE, Row
 
-from daruma.graph.models._provider_errors import (
+from daruma.graph.models._faults import (
     MAX_MESSAGE,
     ProviderFailure,
     read_failure,

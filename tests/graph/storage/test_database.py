@@ -23,9 +23,8 @@ from daruma.graph.storage import (
     aopen_postgres,
     open_postgres,
 )
-from daruma.graph.storage._database import Patience, pause, seconds_of
+from daruma.graph.storage._database import Patience, answers_within, pause, seconds_of
 from daruma.graph.storage._leases import PostgresLeases
-from daruma.graph.storage._pool import answers_within
 from daruma.graph.sync import run as run_on_loop
 from daruma.state.errors import StorageUnavailable, ThreadBusy
 from daruma.state.settings import SettingsError

@@ -8,8 +8,7 @@ from langgraph.channels import DeltaChannel
 from langgraph.graph import START, StateGraph
 
 from daruma.graph.storage import Postgres, aopen_postgres
-from daruma.graph.storage._history import CHAIN, History, Walk, read_history, refuse_gaps
-from daruma.graph.storage._rows import LostAncestor
+from daruma.graph.storage._rows import CHAIN, History, LostAncestor, Walk, read_history, refuse_gaps
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 

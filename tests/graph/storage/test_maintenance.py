@@ -23,8 +23,8 @@ from daruma.graph.history import NothingToReopen
 from daruma.graph.models import ScriptedChatModel
 from daruma.graph.storage import Postgres, open_postgres
 from daruma.graph.storage._ledgers import Place
-from daruma.graph.storage._maintenance import NotThinned, renew
 from daruma.graph.storage._rows import NAME
+from daruma.graph.storage._saver import NotThinned, renew
 from daruma.graph.sync import run as run_on_loop
 from daruma.state.errors import DamagedState, ThreadBusy
 from daruma.tools.calls import Effect, Outcome

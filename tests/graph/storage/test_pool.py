@@ -15,7 +15,7 @@ from psycopg_pool import PoolClosed, PoolTimeout
 from tests.fault_proxy import fault_proxy, once, passing
 
 from daruma.graph.storage import error_line
-from daruma.graph.storage._pool import (
+from daruma.graph.storage._database import (
     LimitedConnection,
     Meaning,
     answers_within,

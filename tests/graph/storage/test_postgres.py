@@ -43,7 +43,7 @@ from tests.scripted_runs import say
 
 from daruma import ScriptedChatModel, Settings, build_graph
 from daruma.graph.storage import Postgres, aopen_postgres, open_postgres
-from daruma.graph.storage._pool import display_url
+from daruma.graph.storage._database import display_url
 from daruma.graph.storage._postgres import key_bytes
 from daruma.state.errors import DamagedState, KeyRefused, OtherFormat, StorageUnavailable
 from daruma.tools.threads import entered_in_thread

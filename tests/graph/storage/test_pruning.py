@@ -15,7 +15,7 @@ from tests.scripted_runs import Run, call, calls, phases, say, shout
 from daruma.graph.build import build_graph
 from daruma.graph.models import ScriptedChatModel
 from daruma.graph.storage import Postgres, aopen_postgres, open_postgres
-from daruma.graph.storage._pool import answers_within
+from daruma.graph.storage._database import answers_within
 from daruma.graph.storage._pruning import vacuum, written_at
 from daruma.state.data_dir import data_dir
 from daruma.tools.snapshots import Snapshots, Store, store_of

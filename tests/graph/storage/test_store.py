@@ -22,7 +22,7 @@ from tests.damages import KEY
 from tests.fault_proxy import fault_proxy, once, passing
 
 from daruma.graph.storage import Postgres, PostgresStore, open_postgres
-from daruma.graph.storage.items._values import ValueRefused
+from daruma.graph.storage.items._rows import ValueRefused
 from daruma.state.errors import DamagedState
 
 NOTES = ("daruma", "memory", "me", "common")

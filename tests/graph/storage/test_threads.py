@@ -14,8 +14,8 @@ from tests.scripted_runs import Run, call, calls, say, shout
 from daruma.graph.build import build_graph
 from daruma.graph.models import ScriptedChatModel
 from daruma.graph.storage import Postgres, aopen_postgres, open_postgres
+from daruma.graph.storage._database import GOING_WITH_A_THREAD
 from daruma.graph.storage._ledgers import Place
-from daruma.graph.storage._pool import GOING_WITH_A_THREAD
 from daruma.graph.storage._saver import TABLES, ThreadTaken
 from daruma.graph.sync import run as run_on_loop
 from daruma.graph.workers import asubmit

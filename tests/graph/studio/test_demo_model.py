@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from daruma.graph.requests import RequestRefused
-from daruma.graph.studio._demo_model import HINT, ShownModel, shown
+from daruma.graph.scenario import HINT, ShownModel, shown
 
 
 @pytest.mark.parametrize("said", ["Make the tests pass", "make the tests pass!"])

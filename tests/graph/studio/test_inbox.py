@@ -6,7 +6,7 @@ import pytest
 from tests.state.test_interrupts import CHOICE, PLAN, approvals
 from tests.state.test_interrupts import RECOVERY_INBOX as RECOVERY
 
-from daruma.graph.studio._machine import Sent, addressed, from_inbox, is_of_an_inbox
+from daruma.graph.studio.entry import Sent, addressed, from_inbox, is_of_an_inbox
 from daruma.state.interrupts import ReplyRefused, inbox_of
 
 # --- Decisions of an inbox, and the replies that they come to.

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from langchain_core.runnables import RunnableConfig
 
-from daruma.graph.studio._machine import settings_of, without_settings
+from daruma.graph.studio.entry import settings_of, without_settings
 from daruma.state.settings import Settings, SettingsError
 
 

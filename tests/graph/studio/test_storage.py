@@ -8,7 +8,7 @@ from langgraph.checkpoint.base import empty_checkpoint
 
 from daruma.graph.storage import aopen_postgres
 from daruma.graph.storage._ledgers import ProcessLeases
-from daruma.graph.studio.storage import PatientLeases, ServerSaver
+from daruma.graph.studio.entry import PatientLeases, ServerSaver
 from daruma.state.errors import ThreadBusy
 
 # --- Leases that are waited for.

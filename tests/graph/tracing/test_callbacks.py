@@ -12,7 +12,7 @@ from tests.scripted_runs import Run, call, calls, fall, phases, say, shout
 from typing_extensions import override
 
 from daruma.graph.tracing import trace_metadata
-from daruma.graph.tracing._callbacks import About
+from daruma.graph.tracing._switch import About
 from daruma.state.calls import Dispatch
 from daruma.state.plan import Assignment
 

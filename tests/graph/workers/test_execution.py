@@ -18,9 +18,9 @@ from tests.waiting import cost_of
 from tests.worker_kill import QUICK
 from tests.worker_lines import WorkerLines
 
-from daruma.graph.answers import PARK
 from daruma.graph.build import build_graph
 from daruma.graph.models import ScriptedChatModel
+from daruma.graph.requests import PARK
 from daruma.graph.run import Machine
 from daruma.graph.storage import Postgres, aopen_postgres, ledger_of, open_postgres
 from daruma.graph.workers import asubmit, asweep, awork, work

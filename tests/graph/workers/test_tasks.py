@@ -19,7 +19,7 @@ from daruma.graph.standing import standings
 from daruma.graph.storage import Postgres, aopen_postgres
 from daruma.graph.workers import asubmit, awork
 from daruma.graph.workers._execution import Submission, carry_out
-from daruma.graph.workers._tasks import by_jobs, evolve
+from daruma.graph.workers._queue import by_jobs, evolve
 
 ASKED: Any = {"messages": [("user", "Do it")], "mode": "react"}
 ROOT = ("daruma", "evolution")

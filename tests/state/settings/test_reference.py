@@ -14,8 +14,7 @@ from daruma.state.settings import (
     settings_keys,
     values_in_force,
 )
-from daruma.state.settings._keys import NAME, sections
-from daruma.state.settings._sources import sources
+from daruma.state.settings._sources import NAME, sections, sources
 
 # --- What is in force, and where it comes from.
 

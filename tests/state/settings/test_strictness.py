@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from daruma.state.settings import Settings, loosening_changes, merge_settings
-from daruma.state.settings._strictness import FEWER, FREE, HIGHER, LOWER, POLICY, STRICTNESS, TRUST
+from daruma.state.settings._trust import FEWER, FREE, HIGHER, LOWER, POLICY, STRICTNESS, TRUST
 
 
 def leaves(model: type[BaseModel], path: str = "") -> Iterator[str]:

@@ -13,7 +13,7 @@ from tests.tools.repair.corpus.offered import TOOLS
 from daruma.state.calls import ToolTask
 from daruma.state.settings import Tools
 from daruma.tools.calls import BrokenCalls, VisibleTools, repair_round, resolve_calls
-from daruma.tools.calls._model_repair import LONG, MOST_RAW_BYTES, keeps_payload
+from daruma.tools.calls._resolve import LONG, MOST_RAW_BYTES, keeps_payload
 from daruma.tools.model_requests import ESTIMATE
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from daruma.graph.models._names import tokenizer
+from daruma.graph.models._providers import tokenizer
 from daruma.tools.model_requests import Weights, estimate
 
 ROOT = Path(__file__).parents[3]

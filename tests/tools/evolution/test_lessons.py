@@ -28,7 +28,7 @@ from daruma.tools.evolution import (
     lessons_for,
     report_lessons,
 )
-from daruma.tools.evolution._lessons import SECONDS, GaveUp, render_counterfactual
+from daruma.tools.evolution._learning import SECONDS, GaveUp, render_counterfactual
 
 # --- What only helps is waited for as long as it is worth.
 

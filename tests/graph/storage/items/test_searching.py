@@ -14,7 +14,7 @@ from tests.damages import KEY
 from tests.toy_embeddings import ToyEmbeddings
 
 from daruma.graph.storage import PostgresStore, open_postgres
-from daruma.graph.storage.items._searching import SEALED
+from daruma.graph.storage._store import SEALED
 from daruma.graph.storage.items._vectors import AT_ONCE, Embedding, NotEmbedded
 
 HERE = ("n", "here")

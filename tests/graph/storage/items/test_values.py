@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daruma.graph.storage.items._values import (
+from daruma.graph.storage.items._rows import (
     between,
     exact,
     fits,

@@ -11,7 +11,7 @@ from langgraph.store.base import PutOp
 from tests.damages import KEY
 
 from daruma.graph.storage import PostgresStore, open_postgres
-from daruma.graph.storage.items._searching import CANDIDATES
+from daruma.graph.storage._store import CANDIDATES
 from daruma.graph.sync import run
 from daruma.tools.text import query_terms
 

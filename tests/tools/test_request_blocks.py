@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.parts import a_state, a_task, settings
 
-from daruma.state.context import (
+from daruma.state.lessons import Instruction, KnownPitfall, Lessons, Recalled, Remembered
+from daruma.state.mode import Mode
+from daruma.state.text import LONGEST as LONGEST_HISTORICAL_PITFALLS
+from daruma.state.text import printable_line
+from daruma.tools.model_requests import (
     HEAD,
     LONGEST,
     MOST,
@@ -22,11 +26,7 @@ from daruma.state.context import (
     relevant_context,
     said_before,
 )
-from daruma.state.context import PiecePlace as Place
-from daruma.state.lessons import Instruction, KnownPitfall, Lessons, Recalled, Remembered
-from daruma.state.mode import Mode
-from daruma.state.text import LONGEST as LONGEST_HISTORICAL_PITFALLS
-from daruma.state.text import printable_line
+from daruma.tools.model_requests import PiecePlace as Place
 
 # --- Memories are put into a request as one block that no memory can close.
 
