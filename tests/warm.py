@@ -64,7 +64,7 @@ class _Warm(subprocess.Popen[Any]):
 
     def _execute_child(self, args: Any, *more: Any) -> None:
         _, before, _, others, cwd, env, _, _, _, *pipes, _, _, _, _, _, session, _ = more
-        assert not (before or others), "a fork is given neither code to run nor more files"
+        assert (before, others) == (None, ()), "it is given neither code to run nor more files"
         theirs = [pipe if pipe >= 0 else n for n, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
         place, environment = str(cwd or Path.cwd()), dict(os.environ if env is None else env)
         request = (args[1:], self._imports.split(), place, environment, session)
