@@ -85,6 +85,7 @@ def _server() -> socket.socket:
     server = subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
     theirs.close()
     atexit.register(server.wait)
+    atexit.register(ours.close)
     atexit.register(ours.shutdown, socket.SHUT_RDWR)
     return ours
 
