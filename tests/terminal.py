@@ -36,7 +36,6 @@ class Terminal:
             stderr=inside,
             env=own,
             start_new_session=True,
-            preexec_fn=_own_terminal,
         )
         os.close(inside)
         self._shown, self._typed_at = b"", 0
@@ -81,8 +80,3 @@ class Terminal:
             pass  # a terminal without a process left in it can not be read
         os.close(self._screen)
         return self.process.wait(SECONDS)
-
-
-def _own_terminal() -> None:
-    """Let Ctrl-C be a signal to this process, also while it reads no keys."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -25,6 +25,7 @@ import psycopg
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from psycopg.conninfo import make_conninfo
 from pydantic import PrivateAttr
+from tests import warm
 from typing_extensions import override
 
 from daruma import Settings, aopen_postgres, asubmit, awork, build_graph, open_postgres
@@ -82,9 +83,8 @@ async def worker(url: str, file: str, dies_at: int) -> None:
 @contextmanager
 def working(url: str, file: Path, dies_at: int) -> Iterator[Popen[str]]:
     """Start a worker as a process of its own; one that takes too long is killed."""
-    command = [sys.executable, "-m", "tests.worker_kill", "--worker", url, str(file), str(dies_at)]
-    root = Path(__file__).parents[1]
-    with Popen(command, stdout=PIPE, text=True, cwd=root, env=os.environ) as process:
+    command = ["-m", "tests.worker_kill", "--worker", url, str(file), str(dies_at)]
+    with warm.start(command, stdout=PIPE, text=True, cwd=warm.ROOT) as process:
         watchdog = threading.Timer(SECONDS, process.kill)
         watchdog.start()
         try:

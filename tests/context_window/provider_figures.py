@@ -10,7 +10,6 @@ import re
 import sys
 from typing import Any, Final
 
-from langchain_anthropic import ChatAnthropic
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 from tests.context_window.thread_server import Provider, is_summary, request_tokens
@@ -30,6 +29,8 @@ ANTHROPIC: Final = [
 
 def claude(url: str) -> BaseChatModel:
     """Anthropic's client, which asks once."""
+    from langchain_anthropic import ChatAnthropic
+
     return ChatAnthropic(
         model_name="claude-of-a-test",
         api_key=SecretStr("sk-ant-a-test"),

@@ -2,14 +2,15 @@
 
 import json
 import os
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 from random import Random
-from subprocess import run
+from subprocess import PIPE
 from typing import Any
+
+from tests.warm import run
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,10 +21,11 @@ Life = dict[str, Any]
 def lives(url: str, home: Path, scene: str, deaths: Sequence[str]) -> list[Life]:
     """Run the driver over some deaths and return what it saw of each."""
     done = run(
-        [sys.executable, "-m", "tests.crash.driver", url, str(home), scene, *deaths],
+        ["-m", "tests.crash.driver", url, str(home), scene, *deaths],
+        imports="tests.crash.scenes",
         cwd=ROOT,
-        check=False,
-        capture_output=True,
+        stdout=PIPE,
+        stderr=PIPE,
         text=True,
     )
     if done.returncode:

@@ -3,13 +3,14 @@
 import os
 import re
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
+from typing import Any
 
+from tests import warm
 from tests.pages import block_with
 
 SECONDS = 120
@@ -56,12 +57,13 @@ def serving(folder: Path, database: str, grace: int = GRACE) -> Iterator[Server]
 
     ``grace`` is how many seconds open streams have to end once it is asked to stop.
     """
-    command = [sys.executable, "-m", "uvicorn", "app:app", "--port", "0"]
-    command += ["--timeout-graceful-shutdown", str(grace), "--no-access-log"]
-    environment = os.environ | {"DARUMA_POSTGRES_URL": database, "PYTHONUNBUFFERED": "1"}
+    command = ["-m", "uvicorn", "app:app", "--port", "0", "--no-access-log"]
+    command += ["--timeout-graceful-shutdown", str(grace)]
+    own: Any = {"cwd": folder, "env": os.environ | {"DARUMA_POSTGRES_URL": database}}
+    streams: Any = {"stdout": DEVNULL, "stderr": PIPE, "text": True}
     with (
         (folder / "server.log").open("a") as log,
-        Popen(command, cwd=folder, env=environment, stdout=DEVNULL, stderr=PIPE, text=True) as it,
+        warm.start(command, imports="uvicorn fastapi", **own, **streams) as it,
     ):
         watchdog = threading.Timer(SECONDS, it.kill)
         watchdog.start()

@@ -10,7 +10,7 @@ from tests.graph.test_machine_paths import test_a_path_is_walked_to_its_end, wor
 
 from daruma.graph.fast_path import SWITCH, is_on
 
-pytestmark = pytest.mark.sampled(18)
+pytestmark = pytest.mark.sampled(8)
 
 
 @pytest.fixture(autouse=True)

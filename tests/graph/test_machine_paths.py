@@ -26,6 +26,8 @@ from daruma.state.task import Status
 from daruma.tools.files import workspace_locked
 from daruma.tools.snapshots import Restored, RestoreRefused
 
+pytestmark = pytest.mark.sampled(24)
+
 BLANK, DOWN = say(""), {"raise": "the provider is down"}
 CHECK = {
     "budgets": {"preset": "frugal"},

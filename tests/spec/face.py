@@ -5,7 +5,6 @@ What a chapter needs of a module comes through here or not at all: every module 
 
 import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -18,6 +17,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from pydantic import PrivateAttr
+from tests import warm
 from typing_extensions import override
 
 from daruma import ScriptedChatModel, Settings, TaskResult, UntrustedSettings, build_graph
@@ -323,7 +323,7 @@ class Daruma:
     def start(self, *args: str, **options: Any) -> Popen[str]:
         """Start it as a process of its own."""
         streams: dict[str, Any] = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
-        return Popen([sys.executable, "-m", "daruma", *args], text=True, **(streams | options))
+        return warm.start(["-m", "daruma", *args], text=True, **(streams | options))
 
     def run(self, *args: str) -> Said:
         """Start it as a process of its own, and wait for its end."""

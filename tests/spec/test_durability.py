@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ import pytest
 from langchain_core.tools import StructuredTool
 from langgraph.graph import START, StateGraph
 from psycopg import sql
+from tests import warm
 from tests.spec.face import (
     ALLOWED,
     Daruma,
@@ -124,7 +123,7 @@ def killed(url: str, folder: Path, scene: str, **options: Any) -> None:
         "from tests.spec.test_durability import life; "
         f"life({url!r}, {str(folder)!r}, {scene!r}, 1, **{options!r})"
     )
-    child = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, timeout=120)
+    child = warm.run(["-c", code], imports=__name__, cwd=ROOT)
     assert child.returncode == -signal.SIGKILL
 
 

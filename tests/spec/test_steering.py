@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ import psycopg
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from tests import warm
 from tests.spec.face import (
     ALLOWED,
     Daruma,
@@ -514,7 +514,7 @@ def process(url: str, folder: Path, **options: Any) -> subprocess.Popen[bytes]:
     code = (
         f"from tests.spec.test_steering import life; life({url!r}, {str(folder)!r}, **{options!r})"
     )
-    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+    return warm.start(["-c", code], imports=__name__, cwd=ROOT)
 
 
 @contextmanager

@@ -10,10 +10,10 @@ from typing import Any
 import certifi
 import openai
 import pytest
-from langchain_anthropic import ChatAnthropic
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 from tests.graph.models.loop_bound_model import LoopBoundModel
+from tests.late import Late
 from tests.openai_answers import Reply
 from tests.openai_server import Fault, OpenAIServer, openai_server
 from tests.parts import settings
@@ -24,7 +24,7 @@ from daruma.graph.run import Machine
 
 KEY = SecretStr("sk-for-a-test")
 Openai: Any = ChatOpenAI
-Anthropic: Any = ChatAnthropic
+anthropic: Any = Late("langchain_anthropic")
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ OBJECTS: dict[str, Callable[[str], Any]] = {
     "its own HTTP client": lambda url: Openai(
         model="m", base_url=url, api_key=KEY, http_async_client=ClientPerLoop(trust_env=False)
     ),
-    "anthropic": lambda url: Anthropic(
+    "anthropic": lambda url: anthropic.ChatAnthropic(
         model_name="m", base_url=url.removesuffix("/v1"), api_key=KEY
     ),
     "another provider": lambda url: LoopBoundModel(url=url),

@@ -27,15 +27,15 @@ from daruma.graph.models._faults import (
 from daruma.state.failure import TooLong
 
 NOW = 1_000_000_000.0
+CLIENT = openai.OpenAI(api_key="k", base_url="http://127.0.0.1:9/v1")
 
 
 def of(status: int, headers: dict[str, str] | None = None, **body: Any) -> openai.APIStatusError:
     """OpenAI's exception for an error answer."""
-    client = openai.OpenAI(api_key="k", base_url="http://127.0.0.1:9/v1")
     content = json.dumps({"error": {"message": "no"} | body})
     request = httpx.Request("POST", "http://127.0.0.1:9/v1")
     response: Any = httpx.Response(status, headers=headers, text=content, request=request)
-    return client._make_status_error_from_response(response)
+    return CLIENT._make_status_error_from_response(response)
 
 
 def broken_off(**body: Any) -> openai.APIError:

@@ -12,17 +12,16 @@ from subprocess import run
 from typing import Any
 
 import pytest
-from acp import PROTOCOL_VERSION, RequestError, connect_to_agent, run_agent, spawn_agent_process
-from acp.helpers import text_block
-from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
 from tests.graph.command_line.conftest import daruma
 from tests.graph.protocols.clients import client_threads, folder_in
+from tests.late import Late
 from tests.spec.face import Daruma, call, calls, command, create, plan, say
 
 from daruma.graph.protocols import ClientThreads
-from daruma.graph.protocols._acp import EditorAgent
 
 __all__ = ["daruma"]
+
+acp: Any = Late("acp")
 
 SCRIPT = {
     "plan": [plan("Do it")],
@@ -45,16 +44,16 @@ class Editor:
     async def session_update(self, update: Any, **_: Any) -> None:
         self.told.append(update)
 
-    async def request_permission(
-        self, tool_call: Any, options: Any, **_: Any
-    ) -> RequestPermissionResponse:
+    async def request_permission(self, tool_call: Any, options: Any, **_: Any) -> Any:
         self.asked.append((tool_call.title, [each.kind for each in options]))
         wanted = self.choices.pop(0)
         named = [each.option_id for each in options if each.name.startswith(wanted)]
         if not wanted:
-            return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
-        chosen = AllowedOutcome(outcome="selected", option_id=named[0] if named else wanted)
-        return RequestPermissionResponse(outcome=chosen)
+            chosen = acp.schema.DeniedOutcome(outcome="cancelled")
+        else:
+            option = named[0] if named else wanted
+            chosen = acp.schema.AllowedOutcome(outcome="selected", option_id=option)
+        return acp.RequestPermissionResponse(outcome=chosen)
 
     def texts(self, kind: str) -> list[str]:
         """What was told in updates of one kind."""
@@ -79,13 +78,15 @@ class Editor:
 @asynccontextmanager
 async def connected(threads: ClientThreads, editor: Editor) -> AsyncIterator[Any]:
     """Connect an editor over a pair of sockets; leaving is its going away."""
+    from daruma.graph.protocols._acp import EditorAgent
+
     ours, its = socket.socketpair()
     reader, writer = await asyncio.open_connection(sock=ours)
     agent_reader, agent_writer = await asyncio.open_connection(sock=its)
     agent: Any = EditorAgent(threads)
-    serving = asyncio.create_task(run_agent(agent, agent_writer, agent_reader))
+    serving = asyncio.create_task(acp.run_agent(agent, agent_writer, agent_reader))
     client: Any = editor
-    connection = connect_to_agent(client, writer, reader)
+    connection = acp.connect_to_agent(client, writer, reader)
     try:
         yield connection
     finally:
@@ -98,7 +99,7 @@ async def connected(threads: ClientThreads, editor: Editor) -> AsyncIterator[Any
 
 async def prompt(connection: Any, text: str, session: str = "one") -> str:
     """Send a prompt, and return why its turn ended."""
-    done = await connection.prompt(session_id=session, prompt=[text_block(text)])
+    done = await connection.prompt(session_id=session, prompt=[acp.text_block(text)])
     reason: str = done.stop_reason
     return reason
 
@@ -109,7 +110,7 @@ async def test_a_plan_is_reviewed_a_call_approved_and_a_thread_shown_again(
     folder, editor, later = folder_in(tmp_path), Editor(["Carry", "Run it"]), Editor()
     async with client_threads(postgres_url, SCRIPT) as threads:
         async with connected(threads, editor) as connection:
-            begun = await connection.initialize(protocol_version=PROTOCOL_VERSION)
+            begun = await connection.initialize(protocol_version=acp.PROTOCOL_VERSION)
             session = await connection.new_session(cwd=folder, mcp_servers=[])
             await connection.set_session_mode(mode_id="plan_exec", session_id="one")
             ended = await prompt(connection, "Make it")
@@ -190,7 +191,7 @@ async def test_a_prompt_is_cancelled_or_its_editor_leaves_and_it_is_taken_up(
             await connection.new_session(cwd=folder, mcp_servers=[])
             running = asyncio.create_task(prompt(connection, "Wait"))
             await asyncio.wait_for(begun.wait(), 20)
-            with pytest.raises(RequestError, match="another prompt"):
+            with pytest.raises(acp.RequestError, match="another prompt"):
                 await prompt(connection, "And this")
             await connection.cancel(session_id="one")
             assert await running == "cancelled"
@@ -242,11 +243,11 @@ def test_the_command_says_nothing_but_the_protocol(daruma: Daruma) -> None:
 
     async def use() -> str:
         args = ["-m", "daruma", "acp", "--model", f"scripted:{daruma.folder / 'script.json'}"]
-        started = spawn_agent_process(client, sys.executable, *args, env=dict(os.environ))
+        started = acp.spawn_agent_process(client, sys.executable, *args, env=dict(os.environ))
         async with started as (connection, _):
-            await connection.initialize(protocol_version=PROTOCOL_VERSION)
+            await connection.initialize(protocol_version=acp.PROTOCOL_VERSION)
             for folder in ("nowhere", "bad"):
-                with pytest.raises(RequestError) as error:
+                with pytest.raises(acp.RequestError) as error:
                     await connection.new_session(cwd=str(daruma.folder / folder), mcp_servers=[])
                 said.append(str(error.value))
             session = await connection.new_session(cwd=str(daruma.folder / "ws"), mcp_servers=[])

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
+from tests import warm
 
 from daruma.graph.storage import (
     Database,
@@ -49,8 +50,7 @@ with open_postgres(sys.argv[1]) as pg:
 
 def start_holder(url: str) -> subprocess.Popen[str]:
     pipe = subprocess.PIPE
-    command = [sys.executable, "-c", HOLDER, url]
-    holder = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+    holder = warm.start(["-c", HOLDER, url], stdin=pipe, stdout=pipe, text=True)
     assert holder.stdout
     assert int(holder.stdout.readline()) == 1
     return holder

@@ -51,7 +51,8 @@ async def test_a_command_gets_its_arguments_and_its_directory_and_no_input(tmp_p
 
 async def test_what_a_command_left_behind_is_killed(tmp_path: Path, life: Life) -> None:
     """After a normal end too, nothing of the group survives (SA-01)."""
-    result = await run_in_group(f"{LONG} > life & echo done", cwd=tmp_path, timeout=2)
+    command = f"exec 3> life; {LONG} >&3 & echo done"  # before it is left, it is there
+    result = await run_in_group(command, cwd=tmp_path, timeout=2)
 
     assert (result.passed, result.stdout) == (True, "done\n")
     assert life.said() == b""

@@ -2,14 +2,14 @@
 
 import json
 import os
-import sys
 from pathlib import Path
-from subprocess import run
+from subprocess import PIPE
 from typing import Any
 
 import pytest
 from tests.snapshot_crash import EDITS
 from tests.snapshot_fuzz.rounds import in_memory
+from tests.warm import run
 
 ROOT = Path(__file__).parents[3]
 
@@ -27,13 +27,13 @@ def deaths(every: int) -> Deaths:
     """What came of restores that died at these steps, in processes of their own, by the way."""
     with in_memory() as folder:
         done = run(
-            [sys.executable, "-m", "tests.snapshot_crash", folder, str(every)],
+            ["-m", "tests.snapshot_crash", str(folder), str(every)],
             cwd=ROOT,
             env={**os.environ, "DARUMA_DATA_DIR": str(folder / "data")},
-            check=True,
-            capture_output=True,
+            stdout=PIPE,
             text=True,
         )
+    assert done.returncode == 0
     found: Deaths = {}
     for line in done.stdout.splitlines():
         each = json.loads(line)

@@ -2,14 +2,13 @@
 
 import os
 import stat
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests import warm
 from tests.git_ground import git, repository
 
 from daruma.tools.snapshots import Change, Snapshots, SnapshotUnavailable, Store, store_of
@@ -263,8 +262,7 @@ def test_processes_and_threads_take_at_once(work: Path, tmp_path: Path) -> None:
             Snapshots(work, thread, Store(store)).take("x", by="work")
 
     threads = [threading.Thread(target=take, args=(f"t{n}",)) for n in range(3)]
-    command = [sys.executable, "-c", TAKE, str(work), str(store)]
-    processes = [subprocess.Popen([*command, f"p{n}"]) for n in range(2)]
+    processes = [warm.start(["-c", TAKE, str(work), str(store), f"p{n}"]) for n in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:

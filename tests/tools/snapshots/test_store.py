@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests import warm
 
 from daruma.tools.snapshots import Snapshots, SnapshotUnavailable, Store
 
@@ -165,7 +166,7 @@ def test_a_killed_writer_leaves_the_store_whole(store: Store) -> None:
     with store.locked() as contents:
         digest = contents.put_blob(b"before")
 
-    done = subprocess.run([sys.executable, "-c", KILLED, str(store.path)], check=False)
+    done = warm.run(["-c", KILLED, str(store.path)])
 
     assert done.returncode == -9
     with store.locked() as contents:
