@@ -6,6 +6,7 @@ import pty
 import select
 import struct
 import termios
+import time
 
 from tests.daruma_command import Daruma
 from tests.screen import Screen
@@ -57,7 +58,9 @@ class Terminal:
 
     def wait_for(self, text: str, *, anew: bool = False) -> None:
         """Read until a text appears; ``anew``: since something was typed."""
+        until = time.monotonic() + SECONDS  # what is drawn anew has something to read always
         while text not in self._shown[self._typed_at if anew else 0 :].decode(errors="replace"):
+            assert time.monotonic() < until, self.seen
             assert select.select([self._screen], [], [], SECONDS)[0], self.seen
             self._shown += os.read(self._screen, 65536)
 
