@@ -30,6 +30,7 @@ from daruma.graph.command_line._thread_view import Stop
 from daruma.state.allowances import Allowance, read_pattern
 from daruma.state.interrupts import read_reply
 from daruma.state.plan import FIELDS
+from daruma.state.serializer import Asked
 from daruma.state.spending import amount_in
 
 # --- What is agreed to without asking: the reach of ``--yes``, and how one decision is worded.
@@ -59,7 +60,7 @@ def decision_on(
     }
 
 
-def yes_to(questions: Collection[Interrupt]) -> dict[str, Any]:
+def yes_to(questions: Collection[Interrupt | Asked]) -> dict[str, Any]:
     """Return what ``--yes`` says: plans, recoveries and optional approvals are fine.
 
     A required approval is a person's to give, and a question has no yes.

@@ -167,6 +167,13 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
             own.serde = self.serde.reading(extra_allowlist)
         return own
 
+    def looking(self) -> Self:
+        """Return the saver for who only looks: questions are read without LangGraph (FA-13)."""
+        own = copy(self)
+        if isinstance(self.serde, StrictSerializer):
+            own.serde = self.serde.looking()
+        return own
+
     def held(self, hold: Hold) -> Self:
         """Return the saver of one run: each of its writes asserts that the run has its thread.
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,9 @@ def test_it_is_read_as_the_engine_reads_it(case: str, postgres_url: str, tmp_pat
         known = run.snapshot
 
         assert State(**found.values) == State(**known.values)
-        assert found.interrupts == known.interrupts
+        assert [vars(each) for each in found.interrupts] == [
+            asdict(each) for each in known.interrupts
+        ]
         assert (found.created_at, found.metadata) == (known.created_at, known.metadata)
         assert told == run.graph.timeline(run.config)
 
