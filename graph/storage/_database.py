@@ -23,7 +23,6 @@ from daruma.graph.storage._pool import (
 )
 from daruma.graph.sync import on
 from daruma.state.errors import StorageUnavailable
-from daruma.state.settings import SettingsError
 
 # --- Rides out a database that is lost: what failed is made again, for a bounded time (DU-04).
 
@@ -59,6 +58,8 @@ def seconds_of(given: float | None, variable: str) -> float:
         seconds = math.nan
     if not (math.isfinite(seconds) and seconds >= 0):
         told = variable if given is None else given
+        from daruma.state.settings import SettingsError
+
         raise SettingsError(
             f"{named} must be a number of seconds, 0 or more, such as 60 (given: {told!r})"
         )

@@ -18,7 +18,6 @@ from daruma.graph.storage._rows import open_writes
 from daruma.graph.storage._saving import FENCE, Statement
 from daruma.graph.storage._sealing import Sealing
 from daruma.state.errors import DamagedState
-from daruma.state.interrupts import reply_form, summary_of
 from daruma.state.serializer import Asked
 from daruma.tools.calls import Effect, JournalEntry, Outcome
 
@@ -352,6 +351,8 @@ async def settle_question(saver: CheckpointSaver, asked: OpenQuestion) -> None:
 
 
 def _question_in(saver: CheckpointSaver, row: DictRow) -> OpenQuestion:
+    from daruma.state.interrupts import reply_form, summary_of  # not read to list threads (FA-13)
+
     known = {name: row[name] for name in ("thread_id", "interrupt_id", "kind")}
     known["since"] = row["asked_at"].astimezone()
     try:

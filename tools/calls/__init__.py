@@ -33,11 +33,6 @@ if TYPE_CHECKING:
         void_approval,
     )
     from daruma.tools.calls._journal import (
-        Effect,
-        Journal,
-        JournalEntry,
-        NoJournal,
-        Outcome,
         WorkspaceTurns,
         ask_outcome,
         call_effect,
@@ -53,6 +48,11 @@ if TYPE_CHECKING:
     from daruma.tools.calls._repair import read_object, strip_fence
     from daruma.tools.calls._resolve import read_answer, resolve_calls, with_arguments
     from daruma.tools.calls._results import (
+        Effect,
+        Journal,
+        JournalEntry,
+        NoJournal,
+        Outcome,
         Outputs,
         OutputStore,
         ProcessOutputs,
@@ -83,8 +83,8 @@ else:
                 "open_approvals policy_refusal void_approval"
             ),
             "_journal": (
-                "Effect Journal JournalEntry NoJournal Outcome WorkspaceTurns ask_outcome "
-                "call_effect outcome_without_tool run_once snapshots_around"
+                "WorkspaceTurns ask_outcome call_effect outcome_without_tool run_once "
+                "snapshots_around"
             ),
             "_langchain": "OriginalMethods ToolRefused foreign_tool wrap_tool",
             "_mcp": "mcp_tools open_mcp_tools",
@@ -92,7 +92,10 @@ else:
             "_registry": "Registry",
             "_repair": "read_object strip_fence",
             "_resolve": "read_answer resolve_calls with_arguments",
-            "_results": "OutputStore Outputs ProcessOutputs results_for_unanswered tool_result",
+            "_results": (
+                "Effect Journal JournalEntry NoJournal Outcome OutputStore Outputs ProcessOutputs "
+                "results_for_unanswered tool_result"
+            ),
             "_running": "ExactCalls run_with_timeout with_faults",
             "_schema": "import_schema_checks",
             "_tool": (
