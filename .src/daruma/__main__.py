@@ -5,7 +5,7 @@ import os
 import sys
 
 # A command makes many objects that stay, and looked for garbage among them a seventh of its time.
-gc.set_threshold(150_000, 20, 20)
+gc.set_threshold(200_000, 20, 20)
 
 # `python -m` would import from the current folder first, where a task may have written (SE-01).
 if __name__ == "__main__" and sys.path[:1] in ([""], [os.getcwd()]):  # noqa: PTH109 - quick

@@ -475,10 +475,6 @@ def test_commands_that_only_read_import_no_engine(daruma: Daruma) -> None:
     looks = ["--help", "settings", "threads", "inbox", "show told", "show waits"]
     assert imported(looks, slow) == "[]"
     assert imported([*looks, "doctor"], engine) == "[]"
-    ours = ["state.events", "tools.sandbox", "tools.snapshots", "tools.team", "tools.calls._tool"]
-    work = " ".join(f"daruma.{each}" for each in ours)
-    assert imported(["threads", "show told", "show waits"], work) == "[]"
-    assert imported(["threads"], "daruma.state.settings._sections daruma.state.interrupts") == "[]"
 
 
 def test_errors_for_people_have_one_root() -> None:
