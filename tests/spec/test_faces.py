@@ -452,7 +452,8 @@ def test_a_projects_instructions_are_shown_as_its_words(workspace: Path) -> None
 def test_commands_that_only_read_import_no_engine(daruma: Daruma) -> None:
     """FA-13: neither LangGraph's nor a provider's client, nor their tracing, whatever was asked."""
     code = (
-        "import sys\nfrom importlib.metadata import entry_points\n"
+        "import atexit, gc, sys\nfrom importlib.metadata import entry_points\n"
+        "atexit.register(lambda: print('kept', gc.get_freeze_count() > 0, file=sys.stderr))\n"
         "main = entry_points(group='console_scripts')['daruma'].load()\n"
         "*commands, modules = sys.argv[1:]\n"
         "for command in commands:\n"
@@ -466,6 +467,7 @@ def test_commands_that_only_read_import_no_engine(daruma: Daruma) -> None:
         command = [sys.executable, "-c", code, *commands, modules]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         assert all(f"{command} 0" in done.stderr for command in commands)
+        assert "kept True" in done.stderr  # at its end the process takes no object apart
         return done.stdout.splitlines()[-1]
 
     engine = "langgraph.pregel langgraph.graph openai langchain_openai"
