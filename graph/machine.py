@@ -22,7 +22,6 @@ from daruma.graph import routes
 from daruma.state.calls import Dispatch, calls_to_run
 from daruma.state.channels import State
 from daruma.state.spending import assignments
-from daruma.tools.workspace_tools import candidate_paths
 
 ENTRY = "intake"
 MEMBER_ENTRY = "main"
@@ -41,6 +40,8 @@ def ready_calls(state: State) -> list[object]:
     """Return what the tool node is sent: one dispatch for each call that may run."""
     if state.task is None:
         return []
+    from daruma.tools.workspace_tools import candidate_paths  # not read to look (FA-13)
+
     phase = state.plan.current if state.plan else None
     return [
         Dispatch(

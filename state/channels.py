@@ -1,5 +1,6 @@
 """The state of the machine: what nodes may read, and what they may write."""
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
@@ -8,21 +9,15 @@ from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
-    ClassVar,
     Final,
-    Generic,
     Literal,
-    Self,
-    TypeVar,
     Union,
     get_args,
     get_origin,
     get_type_hints,
 )
 
-from langchain_core.messages import AnyMessage, HumanMessage
-from langgraph.channels import DeltaChannel, EphemeralValue
-from langgraph.types import Overwrite
+from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
 from daruma.state.allowances import Allowance
@@ -43,66 +38,52 @@ from daruma.state.steps import Compaction, Crowded, Overrun, Step, append_steps
 from daruma.state.task import Task
 from daruma.state.verification import Verification
 
-# --- A delta channel whose cost grows with what is new, not with how much there is (DU-08).
+# --- How LangGraph is to keep a channel, as plain data: who looks imports no LangGraph (FA-13).
 
-V = TypeVar("V", bound=list[Any])
-
-FEW: Final = 64
-"""Writes that are not worth a whole copy when a task begins."""
+EPHEMERAL: Final = "ephemeral"
+"""Of a channel whose value is gone after one superstep."""
 
 
-class GrowingDelta(DeltaChannel[V], Generic[V]):
-    """Keeps each write, and a whole copy after as many writes as half of what there is.
+@dataclass(frozen=True)
+class Delta:
+    """How a channel is kept as writes, and whole copies; ``reducer`` takes many writes at once.
 
-    LangGraph's own keeps one after every so many writes, so that those of a thread of 1,000 steps
-    take several times its history. This one's take twice of it at most, however long it is. The
-    first copy comes after ``snapshot_frequency`` writes: until then each step keeps what is new,
-    and reading takes some 0.05 ms for each write, a third of which a copy would take, too. A task
-    begins with reading: there, copies come after a quarter of what there is, so that the hundredth
-    task of a thread costs little more than its first.
+    ``first_copy`` is after how many writes the first copy comes, ``part`` that of what there is
+    which is written between two later ones.
     """
 
-    __slots__ = ("_least",)
-    _least: int
-    _part: ClassVar[int] = 2
+    reducer: Callable[[Any, Sequence[Any]], Any]
+    first_copy: int
+    part: int = 2
 
-    @property
-    def snapshot_frequency(self) -> int:
-        """How many writes since the last copy make LangGraph keep one."""
-        kept = len(self.value) if self.is_available() else 0
-        usual = max(self._least, (kept + 1) // self._part)
-        return min(usual, max(FEW, kept // 4)) if kept and begins_task(self.value) else usual
-
-    @snapshot_frequency.setter
-    def snapshot_frequency(self, least: int) -> None:
-        self._least = least
-
-    def copy(self) -> Self:
-        new = super().copy()
-        new._least = self._least
-        return new
-
-    def from_checkpoint(self, checkpoint: Any) -> Self:
-        new = super().from_checkpoint(checkpoint)
-        new._least = self._least
-        return new
+    def replayed(self, copy: Any, writes: Iterable[Any]) -> Any:
+        """Return what the channel holds after writes, as LangGraph tells it."""
+        held, since = copy.value if isinstance(copy, DeltaSnapshot) else copy or [], list[Any]()
+        for write in writes:
+            if (over := _overwriting(write)) is None:
+                since.append(write)
+            else:
+                held, since = [*over], []
+        return self.reducer(held, since) if since else held
 
 
-def begins_task(values: Sequence[object]) -> bool:
-    """Whether the last of a thread's messages is a request, or the last step its task's first."""
-    if isinstance(values[-1], Step):
-        return len(values) > 1 and values[-1].task_id != getattr(values[-2], "task_id", None)
-    return isinstance(values[-1], HumanMessage)
+def is_overwrite(value: object) -> bool:
+    """Whether a value is LangGraph's ``Overwrite``, of which there is none before its import."""
+    types = sys.modules.get("langgraph.types")
+    return types is not None and isinstance(value, types.Overwrite)
 
 
-class RareDelta(GrowingDelta[V]):
-    """The same for what is seldom written, and little: a whole copy after an eighth as many writes.
+_OVERWRITE: Final = "__overwrite__"
 
-    The way back to a copy leads through all that the thread did since.
-    """
 
-    __slots__ = ()
-    _part: ClassVar[int] = 8
+def _overwriting(write: Any) -> Iterable[Any] | None:
+    """Return what an ``Overwrite`` sets a channel to, also one that JSON made a dict of."""
+    if is_overwrite(write):
+        return write.value or ()
+    if isinstance(write, dict) and {*write} == {_OVERWRITE}:
+        return write[_OVERWRITE] or ()
+    erased = isinstance(write, dict) and write.get("type") == _OVERWRITE and "value" in write
+    return write["value"] or () if erased else None
 
 
 # --- The state of the machine: what nodes may read, and what they may write.
@@ -110,16 +91,14 @@ class RareDelta(GrowingDelta[V]):
 FIRST_COPY: Final = 2500
 """Writes to a channel before the first whole copy of it: a thread of 1,250 steps."""
 
-MessagesChannel = Annotated[
-    list[AnyMessage], GrowingDelta(reduce_messages, snapshot_frequency=FIRST_COPY)
-]
-StepsChannel = Annotated[list[Step], GrowingDelta(append_steps, snapshot_frequency=FIRST_COPY)]
-SavepointsChannel = Annotated[list[Savepoint], RareDelta(append_savepoints, snapshot_frequency=1)]
-RequestedMode = Annotated[Mode | None, EphemeralValue]
-RequestedWorkspace = Annotated[str | None, EphemeralValue]
-RequestedRubric = Annotated[tuple[str, ...] | None, EphemeralValue]
+MessagesChannel = Annotated[list[AnyMessage], Delta(reduce_messages, FIRST_COPY)]
+StepsChannel = Annotated[list[Step], Delta(append_steps, FIRST_COPY)]
+SavepointsChannel = Annotated[list[Savepoint], Delta(append_savepoints, first_copy=1, part=8)]
+RequestedMode = Annotated[Mode | None, EPHEMERAL]
+RequestedWorkspace = Annotated[str | None, EPHEMERAL]
+RequestedRubric = Annotated[tuple[str, ...] | None, EPHEMERAL]
 ContinuityChannel = Annotated[Continuity | Mapping[str, Any] | None, reduce_continuity]
-Result = Annotated[TaskResult | None, EphemeralValue]
+Result = Annotated[TaskResult | None, EPHEMERAL]
 
 
 @dataclass(frozen=True)
@@ -229,11 +208,11 @@ class Output(TypedDict, total=False):
 
 _HINTS: Final = get_type_hints(State, include_extras=True)
 
-DELTA: Final[Mapping[str, DeltaChannel[Any]]] = {
+DELTA: Final[Mapping[str, Delta]] = {
     name: each
     for name, hint in _HINTS.items()
     for each in getattr(hint, "__metadata__", ())
-    if isinstance(each, DeltaChannel)
+    if isinstance(each, Delta)
 }
 """The channels that are kept as writes."""
 
@@ -285,14 +264,14 @@ def _channels() -> tuple[Mapping[str, None], Mapping[str, Reducer]]:
         name: getattr(hint, "__metadata__", (_NOTHING,))[-1]
         for name, hint in get_type_hints(State, include_extras=True).items()
     }
-    gone = {name: None for name, kind in kinds.items() if kind is EphemeralValue}
+    gone = {name: None for name, kind in kinds.items() if kind is EPHEMERAL}
     return gone, {name: _reducer(kind) for name, kind in kinds.items()}
 
 
 def _reducer(kind: Any) -> Reducer:
-    if isinstance(kind, DeltaChannel):
+    if isinstance(kind, Delta):
         return lambda known, write: kind.reducer(known, [write])
-    if kind is _NOTHING or kind is EphemeralValue:
+    if kind is _NOTHING or kind is EPHEMERAL:
         return lambda _, write: write
     reducer: Reducer = kind
     return reducer
@@ -327,15 +306,15 @@ def misfit_of(values: Mapping[str, Any]) -> str:
     What becomes of messages is known only once LangChain has made them.
     """
     for channel, value in values.items():
-        made = channel == "messages" and not isinstance(value, Overwrite)
+        made = channel == "messages" and not is_overwrite(value)
         if channel in _held() and not made and not _may_be_written(channel, value):
-            kind = type(value.value if isinstance(value, Overwrite) else value).__name__
+            kind = type(value.value if is_overwrite(value) else value).__name__
             return f"channel {channel!r} takes no such {kind}"
     return ""
 
 
 def _may_be_written(channel: str, value: Any) -> bool:
-    if isinstance(value, Overwrite):
+    if is_overwrite(value):
         return value.value is None or _held()[channel](value.value)
     return (channel in _written() and _written()[channel](value)) or _held()[channel](value)
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daruma.state.failure import Code, Failure, Reason
 from daruma.state.record import plain_values, record
-from daruma.state.settings import EmergencyRule, FallbackChain
+
+if TYPE_CHECKING:
+    from daruma.state.settings import FallbackChain
 
 # --- What a language has to say about a task that failed.
 
@@ -284,18 +286,20 @@ class EmergencyError:
         return "\n".join((self.message, *lines))
 
 
-def words_of(chain: FallbackChain) -> Words:
+def words_of(chain: "FallbackChain") -> Words:
     """Return the words of the language that results are told in."""
     return _WORDS[chain.emergency.language]
 
 
-def emergency_of(failure: Failure, chain: FallbackChain | None = None) -> EmergencyError:
+def emergency_of(failure: Failure, chain: "FallbackChain | None" = None) -> EmergencyError:
     """Build the structured error of a failure by rule; no model is asked.
 
     What ``chain`` says of the code counts before the built-in advice (EM-03). What is final is not
     retryable, whatever its code, unless time alone mends it. With emergency switched off there is
     the message alone.
     """
+    from daruma.state.settings import EmergencyRule, FallbackChain  # not read to look (FA-13)
+
     chain = chain or FallbackChain()
     rule = chain.emergency.rules.get(failure.code) or EmergencyRule()
     words = words_of(chain)

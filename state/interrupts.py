@@ -14,18 +14,13 @@ from typing_extensions import TypedDict
 from daruma.state.allowances import read_pattern
 from daruma.state.calls import Approval
 from daruma.state.errors import DarumaError
-from daruma.state.events import (
-    ApprovalRequested,
-    Event,
-    QuestionClosed,
-    QuestionRequested,
-    SpecReviewRequested,
-)
 from daruma.state.plan import Phase, Plan, PlanRefused, plan_from
 from daruma.state.spending import amount_in
 
 if TYPE_CHECKING:  # readers of threads import no LangGraph with it (FA-13)
     from langgraph.types import Interrupt
+
+    from daruma.state import events
 
 
 class ReplyRefused(DarumaError):
@@ -251,20 +246,19 @@ def summary_of(value: object) -> str:
     return " ".join(text.split())
 
 
-_Requested = SpecReviewRequested | ApprovalRequested | QuestionRequested
-
-_OPENED: Final[Mapping[str, type[_Requested]]] = {
-    "spec_review_request": SpecReviewRequested,
-    "approval_request": ApprovalRequested,
-}
-
-
-def request_event(asked: "Interrupt") -> _Requested:
+def request_event(asked: "Interrupt") -> "events.Event":
     """Build the event for a question of this module that opens (PL-04)."""
+    from daruma.state import events  # not read to look at threads (FA-13)
+
     value: Any = asked.value
-    return _OPENED.get(value["type"], QuestionRequested)(
+    kinds: dict[str, Any] = {
+        "spec_review_request": events.SpecReviewRequested,
+        "approval_request": events.ApprovalRequested,
+    }
+    opened: events.Event = kinds.get(value["type"], events.QuestionRequested)(
         id=value["id"], interrupt_id=asked.id, kind=kind_of(value), question={**value}
     )
+    return opened
 
 
 def read_reply(value: Mapping[str, Any], reply: object, *, shown: bool = True) -> Any:
@@ -520,7 +514,9 @@ _FORMS: Final[Mapping[str, Callable[[Mapping[str, Any]], _Form]]] = {
 # --- Asking a person: the one place where a node stops for an answer.
 
 
-def ask_person(question: Mapping[str, Any], at: float, emit: Callable[[Event], None]) -> Any:
+def ask_person(
+    question: Mapping[str, Any], at: float, emit: "Callable[[events.Event], None]"
+) -> Any:
     """Ask, and return the reply in its typed form once there is one; a node begins anew with it.
 
     ``emit`` is told that the question is closed (PL-04); who runs the node tells that it opens.
@@ -539,12 +535,14 @@ def ask_person(question: Mapping[str, Any], at: float, emit: Callable[[Event], N
         return typed
 
 
-def question_closed(question: Mapping[str, Any], reply: _Reply) -> QuestionClosed:
+def question_closed(question: Mapping[str, Any], reply: _Reply) -> "events.QuestionClosed":
     """Build the event for a question that got its reply, in its typed form."""
+    from daruma.state import events
+
     each = reply.decisions if isinstance(reply, Decisions) else [reply]
     said = {str(getattr(one, "decision", "answer")).replace("park", "timeout") for one in each}
     decision = ", ".join(sorted(said))
-    return QuestionClosed(id=str(question["id"]), kind=kind_of(question), decision=decision)
+    return events.QuestionClosed(id=str(question["id"]), kind=kind_of(question), decision=decision)
 
 
 def ask_once(question: Mapping[str, Any], at: float) -> Any:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from functools import cache, reduce
 from importlib import import_module
 from typing import Any, Final
@@ -233,6 +234,16 @@ def _reason(error: Exception) -> str:
 
 # --- Reads back only what the project stores: LangGraph hands out the rest as raw data, silently.
 
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """LangGraph's ``Interrupt``, for who only looks and imports no LangGraph (FA-13)."""
+
+    value: Any
+    id: str
+    response_schema: Any = None
+
+
 _READABLE = frozenset({"null", "bytes", "bytearray", "msgpack"})
 
 
@@ -279,6 +290,12 @@ class StrictSerializer(JsonPlusSerializer):
         """Return one that reads values of other classes, too, each named by its module and name."""
         named = ((e.__module__, e.__name__) if isinstance(e, type) else (*e,) for e in others)
         return StrictSerializer(self._types, self._others | frozenset(named))
+
+    def looking(self) -> "StrictSerializer":
+        """Return one that reads an ``Interrupt`` as :class:`Asked`."""
+        own = copy(self)
+        own._records = {**self._records, ("langgraph.types", "Interrupt"): Asked}
+        return own
 
 
 # --- The types that a checkpoint may hold: what else is found in one is refused.

@@ -15,13 +15,13 @@ from daruma.state.lessons import Lessons
 from daruma.state.mode import KEEP_WORKING, Mode
 from daruma.state.plan import Assignment, Phase, Plan
 from daruma.state.savepoint import savepoint_id
-from daruma.state.settings import Settings, Spendable
 from daruma.state.steps import Grant, Overrun, Paying, Step, StepKind
 from daruma.state.task import Amounts, Limits, Measure, Scope, Task
 from daruma.state.usage import Usage
 
 if TYPE_CHECKING:  # readers of threads import no LangGraph with it (FA-13)
     from daruma.state.channels import State
+    from daruma.state.settings import Settings, Spendable
 
 # --- Tokens, money and time that were spent: computed from the record of steps, as all budgets are.
 #

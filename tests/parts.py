@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
-from daruma.graph.build import SHIPPED_TOOLS
+from daruma.graph.build import SHIPPED_TOOLS, Channels
 from daruma.state.calls import ToolTask, ToolTaskStatus
 from daruma.state.channels import State, Update
 from daruma.state.conversation import Clarification
@@ -214,7 +214,7 @@ async def asked(
     async def it(state: State) -> Update:
         return await node(state, used)
 
-    graph: Any = StateGraph(State)
+    graph: Any = StateGraph(Channels)
     compiled = graph.add_node("it", it).add_edge(START, "it").compile(checkpointer=memory())
     config = {"configurable": {"thread_id": "t"}}
     waiting = await compiled.ainvoke(values, config)

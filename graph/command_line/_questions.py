@@ -17,6 +17,8 @@ from daruma.tools.files import FilesBeneath, TextFile, insert_after, replace_onc
 if TYPE_CHECKING:  # `daruma threads` imports no LangGraph with it (FA-13)
     from langgraph.types import Interrupt
 
+    from daruma.state.serializer import Asked
+
 
 class AnswerRefused(DarumaError):
     """Raised for an answer that fits no open question; the questions stay open."""
@@ -289,7 +291,7 @@ def options_of(value: Mapping[str, Any]) -> list[str]:
     return [str(each) for each in value.get("options") or ()]
 
 
-def how_to_answer(thread: str, questions: "Collection[Interrupt]") -> list[str]:
+def how_to_answer(thread: str, questions: "Collection[Interrupt | Asked]") -> list[str]:
     """Return the commands that answer, ready to be pasted."""
     command = f"daruma answer {shlex.quote(thread)}"
     commands = []

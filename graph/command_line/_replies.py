@@ -35,6 +35,7 @@ from daruma.state.allowances import Allowance, read_pattern
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import read_reply
 from daruma.state.plan import FIELDS
+from daruma.state.serializer import Asked
 from daruma.state.spending import amount_in
 from daruma.state.text import is_hidden, spell_character
 from daruma.tools.commands import find_program, host_environment, run_program
@@ -237,7 +238,7 @@ def decision_on(
     }
 
 
-def yes_to(questions: Collection[Interrupt]) -> dict[str, Any]:
+def yes_to(questions: Collection[Interrupt | Asked]) -> dict[str, Any]:
     """Return what ``--yes`` says: plans, recoveries and optional approvals are fine.
 
     A required approval is a person's to give, and a question has no yes.

@@ -13,10 +13,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import typer
-from langgraph.types import Interrupt, StateSnapshot
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -53,9 +52,13 @@ from daruma.state.plan import Plan, first_failed
 from daruma.state.recovery import Recovered
 from daruma.state.result import TaskResult, headline_of
 from daruma.state.savepoint import Savepoint, newest_of_each
+from daruma.state.serializer import Asked
 from daruma.state.settings import SETTINGS_FILE, Settings, SettingsError
 from daruma.state.task import Task
 from daruma.state.verification import Outcome, excerpt
+
+if TYPE_CHECKING:
+    from langgraph.types import Interrupt, StateSnapshot
 
 # --- What a thread keeps of the command that started it, so that another process can go on with it.
 #
@@ -95,7 +98,7 @@ class Keepsake:
 # --- The commands that the work under a plan will be checked with, known before it is agreed to.
 
 
-async def checks_ahead(snapshot: StateSnapshot, settings: Settings) -> tuple[str, ...]:
+async def checks_ahead(snapshot: "StateSnapshot", settings: Settings) -> tuple[str, ...]:
     """Return what is recognised in the workspace now, and what settings declare.
 
     Empty where no plan waits for a review, or nothing will be verified. The commands that a phase
@@ -130,12 +133,12 @@ class Stop:
 
     thread: str
     result: TaskResult | None
-    questions: tuple[Interrupt, ...]
+    questions: "tuple[Interrupt | Asked, ...]"
     savepoints: tuple[Savepoint, ...] = ()
     checks: tuple[str, ...] = ()
 
     @classmethod
-    def at(cls, thread: str, snapshot: StateSnapshot) -> Self:
+    def at(cls, thread: str, snapshot: "StateSnapshot") -> Self:
         """Read it off a thread's state.
 
         A tool's own question, of any form, is shown, and answered in Python.
@@ -144,9 +147,7 @@ class Stop:
         questions = tuple(
             each
             if is_question(each.value)
-            else Interrupt(
-                value={"type": "tool_question", "question": repr(each.value)}, id=each.id
-            )
+            else Asked(value={"type": "tool_question", "question": repr(each.value)}, id=each.id)
             for each in snapshot.interrupts
         )
         return cls(thread, values.get("result"), questions, tuple(values.get("savepoints", ())))
@@ -343,7 +344,7 @@ async def thread_view(postgres: Postgres, thread: str, *, whole: bool = False) -
     return replace(view, stop=stop, timeline=await read_timeline(saver, snapshot))
 
 
-def _view(thread: str, snapshot: StateSnapshot, standing: Standing | None) -> ThreadView:
+def _view(thread: str, snapshot: "StateSnapshot", standing: Standing | None) -> ThreadView:
     state = State(**snapshot.values)
     fallen = first_failed(state.plan) if state.plan else None
     failure = state.failure or (fallen.failure if fallen else None)

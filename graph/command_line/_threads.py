@@ -116,13 +116,14 @@ async def list_threads(postgres: "Postgres") -> "Table":
     from daruma.graph.command_line._output import Table
     from daruma.graph.standing import standings
 
-    known = await standings(postgres.checkpointer.database)
+    saver = postgres.checkpointer.looking()
+    known = await standings(saver.database)
     rows = []
     for each in await postgres.athreads():
         standing = known.pop(each.thread_id, None)
         place = {"thread_id": each.thread_id, "checkpoint_ns": ""}
         try:
-            found = await postgres.checkpointer.aget_tuple({"configurable": place})
+            found = await saver.aget_tuple({"configurable": place})
             if found:  # else it was pruned meanwhile
                 rows.append(_row(each.thread_id, found, standing))
         except DamagedState as error:
@@ -162,15 +163,14 @@ def _row(
 
 async def list_questions(postgres: "Postgres", kind: str | None, older_than: float) -> "Table":
     """Return what waits for a person, each with the command that answers, the longest first."""
-    from langgraph.types import Interrupt
-
     from daruma.graph.command_line._output import Table
     from daruma.graph.command_line._questions import how_to_answer
+    from daruma.state.serializer import Asked
 
     rows, values = list[tuple[str | datetime, ...]](), list[dict[str, Any]]()
     for each in await postgres.ainbox(kind=kind, older_than=older_than):
         of_tool = each.kind == "tool" or each.value is None
-        questions = [] if of_tool else [Interrupt(each.value, id=each.interrupt_id)]
+        questions = [] if of_tool else [Asked(each.value, each.interrupt_id)]
         answers = how_to_answer(each.thread_id, questions)
         rows.append((each.thread_id, each.kind, each.since, each.text, *(answers[:1] or [""])))
         values.append(each.to_dict() | {"answers": answers})

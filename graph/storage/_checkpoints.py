@@ -74,7 +74,6 @@ from daruma.graph.storage._saving import (
 from daruma.graph.storage._sealing import Sealing
 from daruma.graph.sync import on, run
 from daruma.state.errors import DamagedState, ThreadIdRefused
-from daruma.state.interrupts import kind_of, question_id
 from daruma.state.serializer import DeltaSnapshot, StrictSerializer
 from daruma.state.text import unkept_id
 from daruma.tools.threads import to_thread
@@ -115,6 +114,8 @@ def _asked(place: Sequence[str], writes: Sequence[tuple[str, Any]]) -> dict[str,
     asked = [each for channel, value in writes if channel == INTERRUPT for each in value]
     if not asked or place[1]:  # those of a graph within it come up to its own
         return {}
+    from daruma.state.interrupts import kind_of, question_id  # not read to list threads (FA-13)
+
     rows = [[each.id, question_id(each), kind_of(each.value)] for each in asked]
     thread, _, checkpoint, task, _ = place
     return {"thread": thread, "checkpoint": checkpoint, "task": task, "asked": jsonb(rows)}
@@ -165,6 +166,13 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         own = copy(self)
         if self._check is None and isinstance(self.serde, StrictSerializer):
             own.serde = self.serde.reading(extra_allowlist)
+        return own
+
+    def looking(self) -> Self:
+        """Return the saver for who only looks: questions are read without LangGraph (FA-13)."""
+        own = copy(self)
+        if isinstance(self.serde, StrictSerializer):
+            own.serde = self.serde.looking()
         return own
 
     def held(self, hold: Hold) -> Self:

@@ -28,7 +28,6 @@ from typing_extensions import override
 
 from daruma.graph.sync import on
 from daruma.state.errors import OtherFormat, StorageUnavailable
-from daruma.state.settings import SettingsError
 
 # --- The tables in the database (``schema.sql``), and making them, whoever else is making them.
 
@@ -428,6 +427,8 @@ def seconds_of(given: float | None, variable: str) -> float:
         seconds = math.nan
     if not (math.isfinite(seconds) and seconds >= 0):
         told = variable if given is None else given
+        from daruma.state.settings import SettingsError
+
         raise SettingsError(
             f"{named} must be a number of seconds, 0 or more, such as 60 (given: {told!r})"
         )

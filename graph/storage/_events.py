@@ -18,7 +18,6 @@ from psycopg import AsyncConnection
 from daruma.graph.storage._database import Connection, Database, Pool
 from daruma.graph.storage._sealing import Sealing
 from daruma.graph.sync import on
-from daruma.state.events import ModelText, RunStopped
 
 # --- Waking those who wait for news of a thread, from whichever process the news comes (LISTEN).
 
@@ -148,6 +147,8 @@ _PIECE: Final = 800
 
 def is_said(event: Mapping[str, Any]) -> bool:
     """Tell whether an event is for those who listen now, and not kept."""
+    from daruma.state.events import ModelText  # not read to look at threads (FA-13)
+
     return event.get("type") == ModelText.type
 
 
@@ -190,6 +191,8 @@ class EventLog:
 
     def _row(self, thread_id: str, run: str, event: Mapping[str, Any]) -> tuple[Any, ...]:
         sealed = self._sealing.seal(("json", _packed(event)), (thread_id, "event", run))
+        from daruma.state.events import RunStopped
+
         return thread_id, run, event.get("type") == RunStopped.type, *sealed
 
     def _pieces(self, thread_id: str, after: int, event: Mapping[str, Any]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from daruma.graph.storage._rows import open_writes
 from daruma.graph.storage._saving import FENCE, Statement
 from daruma.graph.storage._sealing import Sealing
 from daruma.state.errors import DamagedState
-from daruma.state.interrupts import reply_form, summary_of
+from daruma.state.serializer import Asked
 from daruma.tools.calls import Effect, JournalEntry, Outcome
 
 # --- The journal of effects in Postgres: what a call was about to do, and what came of it (DU-06).
@@ -331,6 +331,7 @@ async def read_inbox(
         values = {"kind": kind, "older_than": older_than}
         return await (await connection.execute(_OPEN, values)).fetchall()
 
+    saver = saver.looking()
     return [_question_in(saver, row) for row in await saver.database.transact(read)]
 
 
@@ -349,14 +350,14 @@ async def settle_question(saver: CheckpointSaver, asked: OpenQuestion) -> None:
 
 
 def _question_in(saver: CheckpointSaver, row: DictRow) -> OpenQuestion:
+    from daruma.state.interrupts import reply_form, summary_of  # not read to list threads (FA-13)
+
     known = {name: row[name] for name in ("thread_id", "interrupt_id", "kind")}
     known["since"] = row["asked_at"].astimezone()
     try:
         _, writes = open_writes(row["thread_id"], row, saver.sealing)
         values = (saver.serde.loads_typed((write.kind, write.payload)) for write in writes)
-        from langgraph.types import Interrupt  # not read by `daruma threads` (FA-13)
-
-        asked = [each for value in values for each in value if isinstance(each, Interrupt)]
+        asked = [each for value in values for each in value if isinstance(each, Asked)]
         value = next(each.value for each in asked if each.id == row["interrupt_id"])
     except (DamagedState, StopIteration, TypeError) as error:
         return OpenQuestion(**known, text=f"damaged: {error}")

@@ -10,9 +10,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextma
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import wraps
-from typing import Any, Final, NoReturn, TypeVar, cast
-
-from langchain_core.embeddings import Embeddings
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
 
 from daruma.graph.learning_jobs import adrain_place
 from daruma.graph.storage._database import (
@@ -34,8 +32,12 @@ from daruma.graph.storage._store import PostgresStore
 from daruma.graph.sync import run
 from daruma.state.errors import DamagedState, DarumaError, KeyRefused
 from daruma.state.serializer import STORED_TYPES, StrictSerializer
-from daruma.state.settings import LLM
 from daruma.tools.threads import entered_in_thread
+
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from daruma.state.settings import LLM
 
 # --- The key of a database, and whether it is the right one.
 
@@ -137,7 +139,7 @@ class Postgres:
     server_version: str
     embedded: bool
 
-    def store_for(self, llm: LLM) -> PostgresStore:
+    def store_for(self, llm: "LLM") -> PostgresStore:
         """Return the store, finding by meaning with the embedding model of settings, if any.
 
         Raises :class:`~daruma.graph.models.ModelUnavailable`.
@@ -291,7 +293,7 @@ def open_postgres(
     *,
     key: str | bytes | None = None,
     outage_seconds: float | None = None,
-    embeddings: Embeddings | str | None = None,
+    embeddings: "Embeddings | str | None" = None,
     connections: int = MOST_CONNECTIONS,
 ) -> Iterator[Postgres]:
     """Open the database for synchronous callers; what it yields works in async ones too (DU-01).
@@ -337,7 +339,7 @@ async def aopen_postgres(
     *,
     key: str | bytes | None = None,
     outage_seconds: float | None = None,
-    embeddings: Embeddings | str | None = None,
+    embeddings: "Embeddings | str | None" = None,
     connections: int = MOST_CONNECTIONS,
 ) -> AsyncIterator[Postgres]:
     """Open the database on the running event loop; its synchronous methods work on other threads.

@@ -18,9 +18,6 @@ from daruma.graph.storage._saver import TABLES, PostgresSaver, channel_values, d
 from daruma.state.errors import DamagedState, ThreadBusy
 from daruma.state.plan import Plan
 from daruma.state.task import Status
-from daruma.tools.files import edit_folder
-from daruma.tools.snapshots import Store, delete_snapshots, store_of
-from daruma.tools.team import remove_worktree, worktree_folder
 from daruma.tools.threads import in_thread
 
 # --- What a thread has outside of the database: snapshots, edit histories, worktrees.
@@ -37,6 +34,9 @@ async def forget_belongings(
     :class:`~daruma.tools.snapshots.SnapshotUnavailable` and
     :class:`~daruma.tools.team.WorktreeUnavailable` for what can not be deleted.
     """
+    from daruma.tools.files import edit_folder  # not read to list threads (FA-13)
+    from daruma.tools.team import remove_worktree, worktree_folder
+
     phases = [(plan.id, phase.id) for phase in plan.phases] if plan else []
     for workspace in map(Path, workspaces):
         folders = [worktree_folder(workspace, f"{thread}\0{id_}", of) for id_, of in phases]
@@ -48,6 +48,8 @@ async def forget_belongings(
 
 
 def _forget_snapshots(workspace: Path, thread: str) -> None:
+    from daruma.tools.snapshots import Store, delete_snapshots, store_of
+
     path = store_of(workspace)
     if path.exists():
         with Store(path).locked() as contents:

@@ -175,12 +175,12 @@ async def channel_values(
     from daruma.state.channels import DELTA
 
     history = await saver.aget_delta_channel_history(config=found.config, channels=channels)
-    values = {}
-    for name in channels:
-        channel = DELTA[name].from_checkpoint(history[name].get("seed", []))
-        channel.replay_writes(history[name]["writes"])
-        values[name] = channel.get()
-    return values
+    return {
+        name: DELTA[name].replayed(
+            history[name].get("seed"), (value for _, _, value in history[name]["writes"])
+        )
+        for name in channels
+    }
 
 
 def _lacking(found: CheckpointTuple) -> list[str]:

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-from langgraph.types import Interrupt, StateSnapshot
+from typing import TYPE_CHECKING, Any
 
 from daruma.graph.timeline._moments import Kind, Moment, call_title, edit_diff
 from daruma.graph.timeline._walk import Superstep, Walk, Walked, walk_of
@@ -17,6 +15,9 @@ from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
 from daruma.state.task import Task
 from daruma.state.verification import Check, Verification, title_of
+
+if TYPE_CHECKING:
+    from langgraph.types import Interrupt, StateSnapshot
 
 # --- What is on record of a run: a state, the walk that led to it, and those of team members.
 
@@ -45,7 +46,7 @@ class Record:
         return {task.request: task for task in known if isinstance(task, Task) and task.request}
 
 
-def record_of(thread: str, snapshot: StateSnapshot, supersteps: Iterable[Superstep]) -> Record:
+def record_of(thread: str, snapshot: "StateSnapshot", supersteps: Iterable[Superstep]) -> Record:
     """Return the record of the task itself."""
     own = [each for each in supersteps if not each.namespace]
     head = snapshot.config["configurable"]["checkpoint_id"]
@@ -54,7 +55,7 @@ def record_of(thread: str, snapshot: StateSnapshot, supersteps: Iterable[Superst
 
 
 def member_record(
-    task: Record, snapshot: StateSnapshot, supersteps: Sequence[Superstep]
+    task: Record, snapshot: "StateSnapshot", supersteps: Sequence[Superstep]
 ) -> Record | None:
     """Return the record of a team member; None for one that has not begun."""
     state = State(**snapshot.values)
@@ -95,7 +96,7 @@ def question_moments(walked: Walked, opened: frozenset[str], member: str) -> Ite
     nodes = {visit.node for visit in walked.visits}
     for each in walked.superstep.written:
         for asked in each.value if each.channel == "__interrupt__" else ():
-            if nodes == {"member"} or not isinstance(asked, Interrupt):
+            if nodes == {"member"} or not hasattr(asked, "value"):
                 continue  # the member's own record tells it
             reply = None if asked.id in opened else replies.get(each.task)
             yield from _asked(asked, reply, walked, member)
@@ -108,7 +109,7 @@ def _replies(walked: Walked) -> Mapping[str, Any]:
     return {task: replies[-1] for task, replies in lists.items() if replies}
 
 
-def _asked(asked: Interrupt, reply: Any, walked: Walked, member: str) -> Iterator[Moment]:
+def _asked(asked: "Interrupt", reply: Any, walked: Walked, member: str) -> Iterator[Moment]:
     value: Mapping[str, Any] = (
         asked.value if isinstance(asked.value, Mapping) else {"question": repr(asked.value)}
     )

@@ -20,10 +20,9 @@ from itertools import groupby
 from math import inf
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
-from langgraph.types import StateSnapshot
 
 from daruma.graph.standing import status_of
 from daruma.graph.storage import PostgresSaver
@@ -73,6 +72,9 @@ from daruma.state.savepoint import Savepoint
 from daruma.state.spending import standing
 from daruma.state.steering import steering_id
 from daruma.state.steps import Step
+
+if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
 
 # --- The picture of the machine, lit where a thread went.
 
@@ -416,7 +418,7 @@ def _text_line(moment: Moment) -> str:
 
 
 def timeline_of(
-    record: Record, snapshot: StateSnapshot, members: Sequence[Record] = ()
+    record: Record, snapshot: "StateSnapshot", members: Sequence[Record] = ()
 ) -> Timeline:
     """Return the timeline of a record; the snapshot is the one that its state is from."""
     state, moments = record.state, moments_of(record, members)
@@ -445,7 +447,7 @@ def timeline_of(
     )
 
 
-async def read_timeline(saver: PostgresSaver, snapshot: StateSnapshot) -> Timeline:
+async def read_timeline(saver: PostgresSaver, snapshot: "StateSnapshot") -> Timeline:
     """Return what happened on the thread that a snapshot was read of."""
     thread = snapshot.config["configurable"]["thread_id"]
     supersteps = await read_supersteps(saver, thread)

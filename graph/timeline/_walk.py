@@ -4,23 +4,24 @@ Both are read out of Postgres without the engine that runs threads (FA-13): a co
 looks would wait longer for the import of LangGraph's engine than for all else.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, namedtuple
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.constants import START
-from langgraph.types import StateSnapshot
 
 from daruma.graph.machine import TABLE, Each, node_of
 from daruma.graph.standing import read_pending
 from daruma.graph.storage import PostgresSaver, channel_values, open_writes
 from daruma.state.channels import DELTA, State, apply_update, refuse_misfits
 from daruma.state.serializer import DeltaSnapshot
+
+if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
 
 # --- The walk through the machine: which nodes were entered, in their order.
 
@@ -235,6 +236,7 @@ async def read_supersteps(saver: PostgresSaver, thread: str) -> list[Superstep]:
 
     Raises :class:`~daruma.state.errors.DamagedState` for a write that can not be read.
     """
+    saver = saver.looking()
     checkpoints, writes = await saver.home(lambda: _read(saver, thread))
     by_checkpoint = defaultdict[tuple[str, str], list[Row]](list)
     for row in writes:
@@ -284,19 +286,24 @@ def _stored_superstep(
 
 # --- Where a thread stands, as ``Machine.get_state`` tells it.
 
+Snapshot = namedtuple(  # its fields are those of LangGraph's
+    "Snapshot", "values next config metadata created_at parent_config tasks interrupts"
+)
+"""LangGraph's ``StateSnapshot``, for who only looks and imports no LangGraph (FA-13)."""
+
 _FIELDS: Final = frozenset(State.__dataclass_fields__)
 
 
 async def read_snapshot(
     saver: PostgresSaver, thread: str, namespace: str = ""
-) -> StateSnapshot | None:
+) -> "StateSnapshot | None":
     """Return where a thread stands; None where there is no such thread.
 
     ``next`` and ``tasks`` are left out. Raises :class:`~daruma.state.errors.DamagedState`.
     """
-    saver = saver.expecting(refuse_misfits)
-    config = RunnableConfig(configurable={"thread_id": thread, "checkpoint_ns": namespace})
-    found = await saver.aget_tuple(config)
+    saver = saver.expecting(refuse_misfits).looking()
+    named = {"thread_id": thread, "checkpoint_ns": namespace}
+    found = await saver.aget_tuple({"configurable": named})
     if found is None:
         return None
     held = found.checkpoint["channel_values"]
@@ -313,7 +320,7 @@ async def read_snapshot(
     for written in finished:
         own: Any = {name: value for name, value in written.items() if name in _FIELDS}
         state = apply_update(state, own)
-    return StateSnapshot(
+    snapshot: Any = Snapshot(
         values=vars(state),
         next=(),
         config=found.config,
@@ -323,3 +330,4 @@ async def read_snapshot(
         tasks=(),
         interrupts=tuple(questions),
     )
+    return cast("StateSnapshot", snapshot)

@@ -18,6 +18,7 @@ from tests.parts import memory
 from typing_extensions import override
 
 from daruma.graph import fast_path
+from daruma.graph.build import Channels
 from daruma.graph.fast_path import (
     SWITCH,
     add_branch,
@@ -119,7 +120,7 @@ class Walk:
         async def work(_: State) -> Any:
             return self.update
 
-        builder: Any = StateGraph(State)
+        builder: Any = StateGraph(Channels)
         builder.add_node("work", work)
         add_branch(builder, "work", after, {"done": END})
         return builder
@@ -250,7 +251,7 @@ class Listener(BaseCallbackHandler):
 
 
 def graph_of(node: Any, *, quiet: bool = True) -> Any:
-    builder: Any = StateGraph(State)
+    builder: Any = StateGraph(Channels)
     builder.add_node("work", node).add_edge(START, "work").add_edge("work", END)
     compiled = builder.compile()
     if quiet:
@@ -289,7 +290,7 @@ async def test_a_node_makes_no_task() -> None:
 
 def test_what_a_node_is_given_is_the_same_state() -> None:
     """Of nodes that are given the state; what others are given is LangGraph's to make."""
-    builder: Any = StateGraph(State)
+    builder: Any = StateGraph(Channels)
     builder.add_node("work", leave).add_edge(START, "work")
     builder.add_node("other", leave, input_schema=Input).add_edge("work", "other")
     stock, quiet = builder.compile(), builder.compile()

@@ -13,6 +13,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import GraphOutput, Overwrite
 from tests.parts import memory
 
+from daruma.graph.build import Channels
 from daruma.state.channels import State
 from daruma.state.messages import (
     NOTHING,
@@ -103,7 +104,7 @@ def test_batches_of_any_size_come_to_the_same(
 
 
 def compiled() -> Any:
-    graph: Any = StateGraph(State)
+    graph: Any = StateGraph(Channels)
     said = iter(range(100))
 
     async def say(_: State) -> dict[str, Any]:

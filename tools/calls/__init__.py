@@ -33,11 +33,6 @@ if TYPE_CHECKING:
         void_approval,
     )
     from daruma.tools.calls._journal import (
-        Effect,
-        Journal,
-        JournalEntry,
-        NoJournal,
-        Outcome,
         WorkspaceTurns,
         ask_outcome,
         call_effect,
@@ -58,6 +53,11 @@ if TYPE_CHECKING:
         with_arguments,
     )
     from daruma.tools.calls._results import (
+        Effect,
+        Journal,
+        JournalEntry,
+        NoJournal,
+        Outcome,
         Outputs,
         OutputStore,
         ProcessOutputs,
@@ -90,8 +90,8 @@ else:
                 "void_approval"
             ),
             "_journal": (
-                "Effect Journal JournalEntry NoJournal Outcome WorkspaceTurns ask_outcome "
-                "call_effect outcome_without_tool run_once snapshots_around"
+                "WorkspaceTurns ask_outcome call_effect outcome_without_tool run_once "
+                "snapshots_around"
             ),
             "_langchain": "OriginalMethods ToolRefused foreign_tool wrap_tool",
             "_mcp": "mcp_tools open_mcp_tools",
@@ -99,7 +99,10 @@ else:
             "_registry": "Registry",
             "_repair": "read_object strip_fence",
             "_resolve": "BrokenCalls read_answer repair_round resolve_calls with_arguments",
-            "_results": "OutputStore Outputs ProcessOutputs results_for_unanswered tool_result",
+            "_results": (
+                "Effect Journal JournalEntry NoJournal Outcome OutputStore Outputs ProcessOutputs "
+                "results_for_unanswered tool_result"
+            ),
             "_running": "ExactCalls run_with_timeout with_faults",
             "_schema": "import_schema_checks",
             "_tool": (

@@ -1,12 +1,12 @@
 """Doing what a call does once (DU-06): its effect, the journal, one at a time in a workspace."""
 
 from asyncio import Lock
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from daruma.state.calls import ToolTask, ToolTaskStatus
+from daruma.state.calls import ToolTask
 from daruma.state.events import CallSettled, Event
 from daruma.state.interrupts import (
     Answer,
@@ -18,7 +18,7 @@ from daruma.state.interrupts import (
 )
 from daruma.state.settings import Settings
 from daruma.state.text import digest
-from daruma.tools.calls._results import Image, TextWithImages
+from daruma.tools.calls._results import Effect, Journal, JournalEntry, Outcome, Settles
 from daruma.tools.calls._tool import Tool
 from daruma.tools.calls.policy._policy import COMMANDS, decide, is_known_safe
 from daruma.tools.errors import GroundsChanged, OutcomeUnknown, ToolError
@@ -34,101 +34,6 @@ from daruma.tools.snapshots import (
     with_snapshots,
 )
 from daruma.tools.threads import NotStarted, in_thread
-
-# --- The journal of effects, as tools see it: what is about to be done, and what came of it
-# (DU-06).
-#
-# An intent is durable before anything is done, so that a call that was cut short is known as one.
-# An outcome is durable before the machine is told of it, so that a killed run need not do it again.
-
-Settles = Literal["again", "restore", "ask", "tell"]
-"""What becomes of a call that was cut short. See :func:`daruma.tools.calls._journal.settles`."""
-
-
-@dataclass(frozen=True)
-class Effect:
-    """A call that changes something: which one it is, and a digest of exactly what it does."""
-
-    call: str
-    digest: str
-    settles: Settles
-    workspace: str = ""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a call, as the machine is told; ``reference`` is the id of a longer text.
-
-    ``unchanged`` says that snapshots around it were the same: it changed nothing in the workspace;
-    ``seconds`` is how long the call was at work, so that a killed run's time is not lost.
-    ``images`` belong to the text.
-    """
-
-    status: ToolTaskStatus
-    text: str
-    reference: str = ""
-    unchanged: bool = False
-    seconds: float = 0.0
-    images: Sequence[Image] = ()
-
-    @classmethod
-    def done(cls, text: str, *, unchanged: bool = False) -> "Outcome":
-        """Return what came of a call that ended well, with the images that belong to its text."""
-        images = text.images if isinstance(text, TextWithImages) else ()
-        return cls("done", str(text), unchanged=unchanged, images=images)
-
-
-@dataclass(frozen=True)
-class JournalEntry:
-    """What is on record of an effect. ``key`` is its own for ever, through any number of attempts.
-
-    ``cut_short`` says that an earlier run began it, and that nobody knows what came of that.
-    """
-
-    effect: Effect
-    key: str
-    attempt: int = 1
-    cut_short: bool = False
-    outcome: Outcome | None = None
-
-
-class Journal(Protocol):
-    """The journal at one place of a thread. Raises what its storage does; then nothing may run."""
-
-    async def begin(self, effect: Effect) -> JournalEntry:
-        """Put an intent on record, or find what is there of it."""
-
-    async def again(self, entry: JournalEntry) -> JournalEntry:
-        """Put on record that a call which was cut short is made once more."""
-
-    async def end(self, entry: JournalEntry, outcome: Outcome) -> None:
-        """Put an outcome on record."""
-
-    async def forget(self, entry: JournalEntry) -> None:
-        """Take an intent back: nothing was done."""
-
-    async def cut_short(self, workspace: str) -> Sequence[JournalEntry]:
-        """Return what earlier runs began in a workspace here, and did not end."""
-
-
-class NoJournal:
-    """The journal of a run that nobody can take up again."""
-
-    async def begin(self, effect: Effect) -> JournalEntry:
-        return JournalEntry(effect, key=effect.digest[:16])
-
-    async def again(self, entry: JournalEntry) -> JournalEntry:
-        return replace(entry, attempt=entry.attempt + 1, cut_short=False)
-
-    async def end(self, entry: JournalEntry, outcome: Outcome) -> None:
-        """Keep nothing."""
-
-    async def forget(self, entry: JournalEntry) -> None:
-        """Keep nothing."""
-
-    async def cut_short(self, workspace: str) -> Sequence[JournalEntry]:  # noqa: ARG002 - a Journal
-        return ()
-
 
 # --- Keeping the workspace around a tool call, as its effect asks for.
 

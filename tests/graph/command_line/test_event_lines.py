@@ -39,7 +39,8 @@ from daruma.state.spending import AGAIN
 from daruma.state.steps import Audit, ContextCost, Step
 from daruma.state.task import Amounts
 from daruma.state.usage import Attempt, Failover, Usage
-from daruma.tools.calls._journal import WAYS, Settles
+from daruma.tools.calls._journal import WAYS
+from daruma.tools.calls._results import Settles
 
 # --- Budgets of tokens, money and time on paper.
 

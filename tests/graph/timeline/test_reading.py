@@ -1,7 +1,10 @@
 """FA-13: a thread that is read without the engine stands as the engine says."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +72,9 @@ def test_it_is_read_as_the_engine_reads_it(case: str, postgres_url: str, tmp_pat
         known = run.snapshot
 
         assert State(**found.values) == State(**known.values)
-        assert found.interrupts == known.interrupts
+        assert [vars(each) for each in found.interrupts] == [
+            asdict(each) for each in known.interrupts
+        ]
         assert (found.created_at, found.metadata) == (known.created_at, known.metadata)
         assert told == run.graph.timeline(run.config)
 
@@ -78,6 +83,27 @@ async def read(postgres: Postgres) -> Any:
     found = await read_snapshot(postgres.checkpointer, "t")
     assert found
     return await read_timeline(postgres.checkpointer, found), found
+
+
+@pytest.mark.parametrize(
+    ("read", "unread"),
+    [
+        ("_threads _tables", "state.interrupts state.settings._sections tools.text._secrets"),
+        ("_thread_story", "tools.calls._tool tools.checks"),
+    ],
+)
+def test_who_looks_imports_nothing_that_works(read: str, unread: str) -> None:
+    """FA-13: no tool and no event; to list threads neither questions nor settings."""
+    code = "import sys, importlib\n*read, unread = sys.argv[1:]\n"
+    code += "for each in read: importlib.import_module(each)\n"
+    code += "print([each for each in unread.split() if f'daruma.{each}' in sys.modules])"
+    modules = [f"daruma.graph.command_line.{each}" for each in read.split()]
+    modules += ["daruma.graph.standing", "daruma.graph.storage._postgres"]
+    never = f"state.events tools.sandbox tools.snapshots tools.team {unread}"
+    command = [sys.executable, "-c", code, *modules, never]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+
+    assert done.stdout == "[]\n"
 
 
 async def test_a_thread_that_is_not_there_is_none(postgres_url: str) -> None:

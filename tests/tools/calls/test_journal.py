@@ -27,7 +27,8 @@ from daruma.tools.calls import (
     outcome_without_tool,
     run_once,
 )
-from daruma.tools.calls._journal import Settles, put_back, question_of
+from daruma.tools.calls._journal import put_back, question_of
+from daruma.tools.calls._results import Settles
 from daruma.tools.context import Context
 from daruma.tools.errors import OutcomeUnknown
 from daruma.tools.snapshots import (
