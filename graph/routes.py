@@ -10,10 +10,10 @@ from daruma.state import budget
 from daruma.state import plan as phases
 from daruma.state.calls import calls_to_run, is_open, with_status
 from daruma.state.channels import State
+from daruma.state.failure import DONE
 from daruma.state.mode import KEEP_WORKING
 from daruma.state.outcome import gave_up_asking, is_planned_anew, waits, work_status
 from daruma.state.plan import Plan
-from daruma.state.recovery import DONE
 from daruma.state.steering import goes_on
 from daruma.state.steps import Asking, Paying
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from daruma.state.allowances import Allowance, keep_allowance
-from daruma.state.calls import ToolTask, with_status
+from daruma.state.calls import Allowance, ToolTask, keep_allowance, with_status
 from daruma.state.channels import State, Update
 from daruma.state.events import ApprovalCompleted
 from daruma.state.failure import Failure

@@ -11,9 +11,8 @@ from daruma.state import budget
 from daruma.state.budget import asked_before
 from daruma.state.channels import State, Update
 from daruma.state.events import RecoveryStarted
-from daruma.state.failure import Failure, ModelFailed
+from daruma.state.failure import Failure, ModelFailed, RecoveryAction
 from daruma.state.progress import progress_of
-from daruma.state.recovery import RecoveryAction
 from daruma.state.usage import Failover, Usage
 from daruma.tools.calls import audit_answer
 from daruma.tools.context import Context, Sampling, begin_step, budget_exceeded, visible_tools

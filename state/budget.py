@@ -9,11 +9,10 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from daruma.state.failure import Failure
+from daruma.state.failure import Failure, Recovered
 from daruma.state.messages import growing
 from daruma.state.mode import KEEP_WORKING
 from daruma.state.plan import replaced_plans
-from daruma.state.recovery import Recovered
 from daruma.state.steps import Step, StepKind
 from daruma.state.task import Limits
 

@@ -20,17 +20,15 @@ from typing import (
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
-from daruma.state.allowances import Allowance
-from daruma.state.calls import ToolTask, reduce_calls
+from daruma.state.calls import Allowance, ToolTask, reduce_calls
 from daruma.state.conversation import Clarification, Continuity, reduce_continuity
 from daruma.state.emergency import EmergencyError
 from daruma.state.errors import DamagedState
-from daruma.state.failure import Failure
+from daruma.state.failure import Failure, RecoveryAction
 from daruma.state.lessons import Instructions, Lessons, Recalled
 from daruma.state.messages import Messages, reduce_messages
 from daruma.state.mode import Mode
 from daruma.state.plan import Plan, Report, reduce_reports
-from daruma.state.recovery import RecoveryAction
 from daruma.state.result import Structured, TaskResult
 from daruma.state.savepoint import Drifted, Savepoint, append_savepoints, reduce_drifted
 from daruma.state.serializer import DeltaSnapshot

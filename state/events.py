@@ -494,7 +494,7 @@ class RecoveryChosen(Event, name="recovery_action"):
 class RecoveryCompleted(Event, name="recovery_completed"):
     """Closes a ``recovery_started``, and a question of its own.
 
-    ``carried`` says what became of the action: ``state/recovery.py``.
+    ``carried`` says what became of the action: ``state/failure.py``.
     """
 
     strategy: str

@@ -91,7 +91,7 @@ MEANINGS: Final[dict[str, str]] = {
     "stop": "Whether the task stands still before its next request, and asks.",
     "stopped": "Whether the work stops there.",
     "stopped_by": "The limit that it was killed for, memory or processes; empty if none.",
-    "strategy": "What is done against the failure: a strategy of state/recovery.py.",
+    "strategy": "What is done against the failure: a strategy of state/failure.py.",
     "summary": "One line of it, for people.",
     "changed_tests": "Test files, and what configures tests, that the task has changed.",
     "target_action": "Name of the tool whose call lacks something.",

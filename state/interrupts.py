@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired, T
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from daruma.state.allowances import read_pattern
-from daruma.state.calls import Approval
+from daruma.state.calls import Approval, read_pattern
 from daruma.state.errors import DarumaError
 from daruma.state.plan import Phase, Plan, PlanRefused, plan_from
 from daruma.state.spending import amount_in

@@ -2,9 +2,9 @@
 
 from typing import Any, Literal
 
+from daruma.state.failure import ChosenBy, Strategy
 from daruma.state.mode import Mode
 from daruma.state.record import plain_values, record
-from daruma.state.recovery import ChosenBy, Strategy
 from daruma.state.task import Status
 
 # --- What was recalled for a task when it began: it stays the same until the task ends (CX-05).

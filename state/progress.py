@@ -13,10 +13,9 @@ from langchain_core.messages import AIMessage, ToolMessage
 from daruma.state import budget
 from daruma.state.calls import UNCHANGED, ToolTask, with_status
 from daruma.state.channels import State
-from daruma.state.failure import Failure
+from daruma.state.failure import DONE, Failure
 from daruma.state.messages import NOTHING, Gathered, extend_known, growing, holds_any
 from daruma.state.mode import KEEP_WORKING, Mode
-from daruma.state.recovery import DONE
 from daruma.state.steps import Step
 from daruma.state.text import (
     digest,

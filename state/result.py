@@ -6,10 +6,10 @@ from pydantic_core import to_jsonable_python
 
 from daruma.state.conversation import Clarification
 from daruma.state.emergency import EmergencyError
+from daruma.state.failure import Recovered
 from daruma.state.lessons import Lessons
 from daruma.state.plan import Phase, Plan
 from daruma.state.record import record
-from daruma.state.recovery import Recovered
 from daruma.state.steps import Audit, ContextCost, ContextUsage
 from daruma.state.task import Status
 from daruma.state.verification import Outcome, Verification

@@ -303,14 +303,12 @@ class StrictSerializer(JsonPlusSerializer):
 # Their full names are part of the storage format: renaming or moving one needs a migration.
 
 _STORED: Final = {
-    "allowances": "Allowance",
-    "calls": "Dispatch ToolTask",
+    "calls": "Allowance Dispatch ToolTask",
     "conversation": "Clarification Continuity",
     "emergency": "EmergencyError",
-    "failure": "Failure",
+    "failure": "Failure Recovered RecoveryAction",
     "lessons": "Instruction Instructions KnownPitfall Lessons Recalled Remembered",
     "plan": "Assignment Phase Plan Report",
-    "recovery": "Recovered RecoveryAction",
     "result": "Checked Structured TaskResult",
     "savepoint": "Drifted Savepoint",
     "steps": "ArgumentRepair Audit Compaction ContextCost ContextUsage Crowded Grant HookNote "

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
+from daruma.state.failure import Recovered
 from daruma.state.messages import growing
 from daruma.state.record import plain_values, record
-from daruma.state.recovery import Recovered
 from daruma.state.task import Amounts, Measure, Scope
 from daruma.state.usage import Failover, Usage
 from daruma.state.verification import Verification

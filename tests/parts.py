@@ -16,10 +16,9 @@ from daruma.state.calls import ToolTask, ToolTaskStatus
 from daruma.state.channels import State, Update
 from daruma.state.conversation import Clarification
 from daruma.state.events import Event, ModelCallStarted
-from daruma.state.failure import Code, Failure
+from daruma.state.failure import Code, Failure, Recovered, Strategy
 from daruma.state.mode import Mode
 from daruma.state.plan import Phase, Plan
-from daruma.state.recovery import Recovered, Strategy
 from daruma.state.savepoint import Savepoint, When
 from daruma.state.serializer import STORED_TYPES, StrictSerializer
 from daruma.state.settings import Sandbox as SandboxSettings

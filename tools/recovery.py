@@ -14,10 +14,9 @@ from daruma.state.budget import MAX_TOOL_RETRIES, retries, retries_of
 from daruma.state.calls import with_status
 from daruma.state.channels import State, Update
 from daruma.state.events import AnswerAudited, RecoveryChosen, RecoveryCompleted
-from daruma.state.failure import Failure
+from daruma.state.failure import DONE, Assent, Carried, Failure, Recovered, RecoveryAction, Strategy
 from daruma.state.interrupts import Answer, Approve, Deny, Instruct, Question, RecoveryRequest
 from daruma.state.progress import progress_of
-from daruma.state.recovery import DONE, Assent, Carried, Recovered, RecoveryAction, Strategy
 from daruma.state.settings import Recovery
 from daruma.state.text import storable_text, unstorable_part
 from daruma.tools.calls import VisibleTools, audit_answer, read_object, resolve_calls, tool_result

@@ -140,7 +140,7 @@ _OUTCOMES: Mapping[str, tuple[Mark, str]] = {
     "observed": ("note", "only observed: nothing was done"),
     "failed": ("bad", "failed"),
 }
-"""What became of an action (``state/recovery.py``; or a bug ended it), in words."""
+"""What became of an action (``state/failure.py``; or a bug ended it), in words."""
 
 
 def _attempt(event: Event) -> list[Line]:

@@ -31,7 +31,7 @@ from daruma.graph.command_line._questions import (
     shown_approval,
 )
 from daruma.graph.command_line._thread_view import Stop
-from daruma.state.allowances import Allowance, read_pattern
+from daruma.state.calls import Allowance, read_pattern
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import read_reply
 from daruma.state.plan import FIELDS

@@ -46,10 +46,10 @@ from daruma.state import budget
 from daruma.state.budget import ended_with, outcomes
 from daruma.state.channels import State
 from daruma.state.errors import DamagedState, DarumaError
+from daruma.state.failure import Recovered
 from daruma.state.interrupts import is_question
 from daruma.state.outcome import join_paths
 from daruma.state.plan import Plan, first_failed
-from daruma.state.recovery import Recovered
 from daruma.state.result import TaskResult, headline_of
 from daruma.state.savepoint import Savepoint, newest_of_each
 from daruma.state.serializer import Asked

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from daruma.graph.command_line._undo import UndoTalk
     from daruma.graph.standing import Standing
     from daruma.graph.storage import OldThread, Postgres, Pruned
-    from daruma.state.allowances import Allowance
+    from daruma.state.calls import Allowance
     from daruma.tools.snapshots import Conflicts
 
 
@@ -314,7 +314,7 @@ def approvals(context: typer.Context) -> None:
 @approvals_app.command("list")
 def list_approvals(thread: OfThread = None) -> None:
     """List what may run without a question: its id, where it holds, and what it covers."""
-    from daruma.state.allowances import workspace_allowances
+    from daruma.state.calls import workspace_allowances
 
     of_thread = asyncio.run(_given_on(thread)) if thread else ()
     held = [(each.workspace, each) for each in workspace_allowances()]
@@ -328,7 +328,7 @@ def revoke(
     thread: OfThread = None,
 ) -> None:
     """Take it back: from now on such calls are asked about again."""
-    from daruma.state.allowances import revoke_allowance
+    from daruma.state.calls import revoke_allowance
 
     taken = asyncio.run(_given_on(thread, revoke=id_)) if thread else revoke_allowance(id_)
     if not taken:
@@ -339,7 +339,7 @@ async def _given_on(thread: str, *, revoke: str = "") -> "list[Allowance]":
     """Return what holds on a thread; with ``revoke`` that one, which then does not any more."""
     from daruma.graph.build import build_graph
     from daruma.graph.storage import aopen_postgres
-    from daruma.state.allowances import revoked
+    from daruma.state.calls import revoked
     from daruma.tools.calls import Outputs
 
     async with aopen_postgres() as postgres:

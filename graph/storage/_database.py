@@ -31,7 +31,7 @@ from daruma.state.errors import OtherFormat, StorageUnavailable
 
 # --- The tables in the database (``schema.sql``), and making them, whoever else is making them.
 
-FORMAT: Final = 13
+FORMAT: Final = 14
 """Counts changes of what is stored: a database of another format is refused, and left as it is."""
 
 OF_A_THREAD: Final = ("daruma_replies", "daruma_questions", "daruma_effects", "daruma_outputs")

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, get_args
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from daruma.state.calls import ALLOWED_BY
+from daruma.state.failure import Recovered
 from daruma.state.messages import TODO
-from daruma.state.recovery import Recovered
 from daruma.state.spending import format_amount, usages_of
 from daruma.state.steering import SENT_AT
 from daruma.state.steps import Audit, ContextCost, Grant, Step, StepKind

@@ -39,12 +39,11 @@ from daruma.state.budget import MAX_FAILED_PLANS, record_step
 from daruma.state.calls import reduce_calls, set_status, with_status
 from daruma.state.channels import State, Update
 from daruma.state.conversation import with_status as with_answer
-from daruma.state.failure import ModelFailed, TooLong
+from daruma.state.failure import ModelFailed, Strategy, TooLong
 from daruma.state.interrupts import read_reply
 from daruma.state.messages import reduce_messages
 from daruma.state.mode import KEEP_WORKING, MODES, Mode
 from daruma.state.plan import Report, reduce_reports
-from daruma.state.recovery import Strategy
 from daruma.state.savepoint import append_savepoints
 from daruma.state.settings import Settings
 from daruma.state.spending import AGAIN, STOP, allowed_amounts, assignments, spent_by_task

@@ -23,7 +23,7 @@ from daruma.graph import routes
 from daruma.graph.machine import TABLE
 from daruma.state import budget
 from daruma.state.calls import set_status
-from daruma.state.recovery import RecoveryAction
+from daruma.state.failure import RecoveryAction
 from daruma.state.result import Structured
 from daruma.state.steps import Compaction, Crowded, Grant, Overrun, Paying
 from daruma.state.task import Amounts

@@ -9,7 +9,7 @@ from tests.scripted_runs import shout
 
 from daruma.nodes.consult import consult
 from daruma.state.events import Event
-from daruma.state.recovery import RecoveryAction
+from daruma.state.failure import RecoveryAction
 
 FAILURE = a_failure(message="request 7 failed")
 CORRECTED = RecoveryAction(

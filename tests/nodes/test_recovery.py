@@ -13,9 +13,8 @@ from tests.scripted_runs import against, shout
 from daruma.nodes.recovery import SAMPLING, recovery
 from daruma.state.channels import State
 from daruma.state.events import Event
-from daruma.state.failure import Failure, ModelFailed
+from daruma.state.failure import Failure, ModelFailed, Strategy
 from daruma.state.lessons import Experience, Tried
-from daruma.state.recovery import Strategy
 from daruma.state.usage import Failover
 from daruma.tools.context import Answer, Context
 from daruma.tools.evolution._recoveries import learn_recoveries

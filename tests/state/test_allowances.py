@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from daruma.state.allowances import (
+from daruma.state.calls import (
     Allowance,
     AllowancesDamaged,
+    Grounds,
+    ToolTask,
     build_allowance,
     keep_allowance,
     plain_words,
     revoke_allowance,
     workspace_allowances,
 )
-from daruma.state.calls import Grounds, ToolTask
 
 HERE = Grounds(sandbox="namespace", definition="d")
 

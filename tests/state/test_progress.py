@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from tests.parts import GREEN, RED, a_call, a_failure, a_phase, a_plan, a_state, a_task, taken
 
 from daruma.state.calls import ToolTask
+from daruma.state.failure import Carried, Recovered, Strategy
 from daruma.state.progress import (
     Loop,
     Observed,
@@ -25,7 +26,6 @@ from daruma.state.progress import (
     signature_of,
     tools_in,
 )
-from daruma.state.recovery import Carried, Recovered, Strategy
 from daruma.state.steps import Step
 from daruma.state.verification import Check, Verification
 

@@ -8,14 +8,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from daruma.state.allowances import (
+from daruma.state.calls import (
     Allowance,
     AllowancesDamaged,
+    Approval,
+    Grounds,
+    ToolTask,
+    approval_of,
     build_allowance,
     revoked,
+    with_status,
     workspace_allowances,
 )
-from daruma.state.calls import Approval, Grounds, ToolTask, approval_of, with_status
 from daruma.state.channels import State
 from daruma.state.errors import DarumaError
 from daruma.state.events import ApprovalCompleted

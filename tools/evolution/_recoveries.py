@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 from langgraph.store.base import BaseStore
 
+from daruma.state.failure import RecoveryAction, Strategy
 from daruma.state.lessons import Experience, Tried
 from daruma.state.record import record
-from daruma.state.recovery import RecoveryAction, Strategy
 from daruma.state.settings import Settings
 from daruma.state.text import digest
 from daruma.tools.evolution._records import Shelf, pass_gate, shelf

@@ -13,12 +13,11 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from daruma.state import budget
 from daruma.state.budget import ended_with, outcomes
 from daruma.state.channels import State
-from daruma.state.failure import Failure
+from daruma.state.failure import DONE, Failure
 from daruma.state.lessons import Experience, Setback, SetbackKind, Tried
 from daruma.state.outcome import checked_of, work_failure
 from daruma.state.plan import Phase
 from daruma.state.progress import tools_in
-from daruma.state.recovery import DONE
 from daruma.state.steps import Step
 from daruma.state.task import Status
 from daruma.state.text import LENGTH, digest, storable_text, without_ids

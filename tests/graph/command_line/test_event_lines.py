@@ -34,7 +34,7 @@ from daruma.state.events import (
     ToolStarted,
     VerificationCompleted,
 )
-from daruma.state.recovery import Carried
+from daruma.state.failure import Carried
 from daruma.state.spending import AGAIN
 from daruma.state.steps import Audit, ContextCost, Step
 from daruma.state.task import Amounts

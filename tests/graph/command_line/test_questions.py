@@ -28,7 +28,7 @@ from daruma.state.events import (
     SavepointWritten,
     WorkspaceDrifted,
 )
-from daruma.state.recovery import RecoveryAction
+from daruma.state.failure import RecoveryAction
 
 # --- An approval on the terminal: everything, in the open, and nothing that imitates us.
 

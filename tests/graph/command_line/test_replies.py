@@ -16,8 +16,8 @@ from daruma.graph.command_line._questions import AnswerRefused, how_to_answer
 from daruma.graph.command_line._replies import ALL, Given, ask, yes_to
 from daruma.graph.command_line._run import with_all
 from daruma.graph.command_line._thread_view import Stop
+from daruma.state.failure import RecoveryAction
 from daruma.state.interrupts import read_reply
-from daruma.state.recovery import RecoveryAction
 
 # --- What is said on the command line or at the terminal becomes exactly one reply per question.
 

@@ -16,8 +16,8 @@ from tests.interleaved_store import InterleavedStore
 from tests.parts import settings
 
 from daruma.graph.storage import aopen_postgres
+from daruma.state.failure import RecoveryAction, Strategy
 from daruma.state.lessons import Experience, Tried
-from daruma.state.recovery import RecoveryAction, Strategy
 from daruma.state.task import Status
 from daruma.tools.evolution import (
     KnownAction,

@@ -9,8 +9,7 @@ from tests.scripted_runs import shout
 
 from daruma.state.channels import State
 from daruma.state.events import Event
-from daruma.state.failure import Failure
-from daruma.state.recovery import Carried, RecoveryAction, Strategy
+from daruma.state.failure import Carried, Failure, RecoveryAction, Strategy
 from daruma.tools.recovery import (
     RecoveryCase,
     action_by_rule,

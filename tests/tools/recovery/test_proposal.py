@@ -19,9 +19,8 @@ from tests.scripted_runs import shout
 from typing_extensions import override
 
 from daruma.state.channels import State
-from daruma.state.failure import Failure
+from daruma.state.failure import Failure, RecoveryAction, Strategy
 from daruma.state.lessons import Experience, Tried
-from daruma.state.recovery import RecoveryAction, Strategy
 from daruma.state.text import unstorable_part
 from daruma.tools.context import Context, visible_tools
 from daruma.tools.evolution._recoveries import learn_recoveries

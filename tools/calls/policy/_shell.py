@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from daruma.state.allowances import ASSIGNMENT, plain_words
+from daruma.state.calls import ASSIGNMENT, plain_words
 from daruma.state.settings import PolicyKey
 
 # --- The tokens of a shell line, each by its kind: the names of the groups.
