@@ -51,7 +51,7 @@ def test_they_are_what_the_checkpoints_hold(
         saver = graph_over(pg, "paid", tmp_path / "paid", NEVER).checkpointer
         held = {
             each.config["configurable"]["checkpoint_id"]: each.pending_writes or []
-            for each in saver.list(THREAD)
+            for each in saver.looking().list(THREAD)
         }
         known = run(read_supersteps(saver, "t"))
         read = {each.id: each for each in known if not each.namespace}
