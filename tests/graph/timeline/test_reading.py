@@ -88,8 +88,8 @@ async def read(postgres: Postgres) -> Any:
 @pytest.mark.parametrize(
     ("read", "unread"),
     [
-        ("_threads _tables", "state.interrupts state.settings._sections tools.text._secrets"),
-        ("_thread_story", "tools.calls._tool tools.checks"),
+        ("_threads _output", "state.interrupts state.settings._sections tools.text._secrets"),
+        ("_thread_view", "tools.calls._tool tools.checks"),
     ],
 )
 def test_who_looks_imports_nothing_that_works(read: str, unread: str) -> None:
