@@ -241,7 +241,7 @@ def _reader_of(kind: type) -> Callable[[Any], Iterable[Any]] | None:
     if issubclass(kind, list | tuple | set | frozenset):
         return iter
     if issubclass(kind, BaseModel):
-        return lambda value: (value.__dict__,)
+        return lambda value: (value.__dict__, value.__pydantic_extra__)  # messages take any field
     if dataclasses.is_dataclass(kind):
         return lambda value: [getattr(value, name) for name in _fields(kind)]
     return None
@@ -268,7 +268,8 @@ def _rebuilt(value: Any, live: Sequence[str]) -> Any:
         parts = [_rebuilt(each, live) for each in value]
         after = type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     elif isinstance(value, BaseModel):
-        after = value.model_copy(update=_changes(value.__dict__, live))
+        given = {**value.__dict__, **(value.__pydantic_extra__ or {})}
+        after = value.model_copy(update=_changes(given, live))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         given = {name: getattr(value, name) for name in _fields(type(value))}
         changes = _changes(given, live)

@@ -173,6 +173,18 @@ def test_values_are_masked_at_any_depth() -> None:
     assert mask_keys(found) is found
 
 
+def test_what_a_message_holds_beside_its_fields_is_masked() -> None:
+    """LangChain's take any: it is stored with them. The one that was given stays as it is."""
+    key = f"hf_{A1}"
+    given = AIMessage("Done.", note={"by": [key]})
+
+    found = mask_keys(given)
+
+    assert found.model_dump()["note"] == {"by": ["[key]"]}
+    assert given.model_dump()["note"] == {"by": [key]}
+    assert mask_keys(found) is found
+
+
 EVIL = ["eyJ-", "-sk", "://a:", "://", "-----BEGIN PRIVATE KEY-----", "Bearer a", "SG.a-", "Basic ",
         "aws_secret_key=", "authorization: ", "AC0", "&sig=", "xox", "EAAC", "SK0"]  # fmt: skip
 
