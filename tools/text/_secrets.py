@@ -10,6 +10,7 @@ import re
 from base64 import b64decode
 from binascii import Error as NoBase64
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -288,14 +289,17 @@ def _changes(given: dict[str, Any], live: Sequence[str]) -> dict[str, Any]:
 def mask_error(error: Exception) -> Exception:
     """Take the keys out of an exception and those behind it, and return it.
 
-    One that keeps its words out of reach, as pydantic's do, is stood in for by another.
+    One that keeps its words out of reach, as pydantic's do, is stood in for by another; so is one
+    with a value that holds itself.
     """
-    for each in _with_those_behind(error):
-        each.args = mask_keys(each.args)
-        each.__dict__.update(mask_keys(each.__dict__))
     said = repr(error)
-    if without_keys(said) == said:
-        return error
+    with suppress(RecursionError):
+        for each in _with_those_behind(error):
+            each.args = mask_keys(each.args)
+            each.__dict__.update(mask_keys(each.__dict__))
+        said = repr(error)
+        if without_keys(said) == said:
+            return error
     return RuntimeError(without_keys(said)).with_traceback(error.__traceback__)
 
 

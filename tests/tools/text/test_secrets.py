@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from daruma.tools.text import mask_keys, note_env_file, without_keys
+from daruma.tools.text import mask_error, mask_keys, note_env_file, without_keys
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAA\n-----"
 
@@ -183,6 +183,17 @@ def test_what_a_message_holds_beside_its_fields_is_masked() -> None:
     assert found.model_dump()["note"] == {"by": ["[key]"]}
     assert given.model_dump()["note"] == {"by": [key]}
     assert mask_keys(found) is found
+
+
+def test_an_error_with_a_value_that_holds_itself_is_told_by_its_words() -> None:
+    """It is what went wrong, and not that it was too deep to look into."""
+    held: list[Any] = [f"hf_{A1}"]
+    held.append(held)
+
+    said = repr(mask_error(ValueError("no such card", held)))
+
+    assert "no such card" in said
+    assert A1 not in said
 
 
 EVIL = ["eyJ-", "-sk", "://a:", "://", "-----BEGIN PRIVATE KEY-----", "Bearer a", "SG.a-", "Basic ",
