@@ -27,7 +27,8 @@ from daruma.graph.models import (
     model_address,
 )
 from daruma.graph.storage import aopen_postgres
-from daruma.state.errors import DarumaError, StorageUnavailable
+from daruma.state.data_dir import data_dir
+from daruma.state.errors import DarumaError, OtherFormat
 from daruma.state.failure import ModelFailed, Reason
 from daruma.state.settings import LLM, ModelOptions, Requests, RoleOptions, Settings, SettingsError
 from daruma.state.settings import Sandbox as SandboxSettings
@@ -93,8 +94,11 @@ async def _postgres() -> list[Finding]:
             about = f"{postgres.server_version}, {kind}, {postgres.display_url}"
             text = f"{about}, {counted(items, 'item')} kept"
             return [Finding("Postgres", "ok", text), *await _learning(postgres.store)]
-    except StorageUnavailable as error:
-        return [Finding("Postgres", "missing", str(error))]
+    except DarumaError as error:
+        text = str(error)
+        if isinstance(error, OtherFormat) and not os.environ.get("DARUMA_POSTGRES_URL"):
+            text = f"{text}: {data_dir() / 'postgres'}"
+        return [Finding("Postgres", "missing", text)]
 
 
 async def _learning(store: BaseStore) -> list[Finding]:

@@ -17,7 +17,6 @@ from daruma.graph.storage._rows import open_writes
 from daruma.graph.storage._saving import FENCE, Statement
 from daruma.graph.storage._sealing import Sealing
 from daruma.state.errors import DamagedState
-from daruma.state.serializer import Asked
 from daruma.tools.calls import Effect, JournalEntry, Outcome
 
 # --- The journal of effects in Postgres: what a call was about to do, and what came of it (DU-06).
@@ -357,7 +356,7 @@ def _question_in(saver: CheckpointSaver, row: DictRow) -> OpenQuestion:
     try:
         _, writes = open_writes(row["thread_id"], row, saver.sealing)
         values = (saver.serde.loads_typed((write.kind, write.payload)) for write in writes)
-        asked = [each for value in values for each in value if isinstance(each, Asked)]
+        asked = [each for value in values for each in value if hasattr(each, "value")]
         value = next(each.value for each in asked if each.id == row["interrupt_id"])
     except (DamagedState, StopIteration, TypeError) as error:
         return OpenQuestion(**known, text=f"damaged: {error}")

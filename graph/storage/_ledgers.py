@@ -339,7 +339,8 @@ def ledger_of(checkpointer: Any) -> Ledger:
     if hasattr(checkpointer, "journal_at"):
         own: Ledger = checkpointer
         return own
-    made: Ledger = checkpointer.__dict__.setdefault("ledger", ProcessLedger())
+    # Its class may be the application's, with a `ledger` of another kind.
+    made: Ledger = checkpointer.__dict__.setdefault("daruma_ledger", ProcessLedger())
     return made
 
 

@@ -10,6 +10,7 @@ import re
 from base64 import b64decode
 from binascii import Error as NoBase64
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -241,7 +242,7 @@ def _reader_of(kind: type) -> Callable[[Any], Iterable[Any]] | None:
     if issubclass(kind, list | tuple | set | frozenset):
         return iter
     if issubclass(kind, BaseModel):
-        return lambda value: (value.__dict__,)
+        return lambda value: (value.__dict__, value.__pydantic_extra__)  # messages take any field
     if dataclasses.is_dataclass(kind):
         return lambda value: [getattr(value, name) for name in _fields(kind)]
     return None
@@ -268,7 +269,8 @@ def _rebuilt(value: Any, live: Sequence[str]) -> Any:
         parts = [_rebuilt(each, live) for each in value]
         after = type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     elif isinstance(value, BaseModel):
-        after = value.model_copy(update=_changes(value.__dict__, live))
+        given = {**value.__dict__, **(value.__pydantic_extra__ or {})}
+        after = value.model_copy(update=_changes(given, live))
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         given = {name: getattr(value, name) for name in _fields(type(value))}
         changes = _changes(given, live)
@@ -287,14 +289,17 @@ def _changes(given: dict[str, Any], live: Sequence[str]) -> dict[str, Any]:
 def mask_error(error: Exception) -> Exception:
     """Take the keys out of an exception and those behind it, and return it.
 
-    One that keeps its words out of reach, as pydantic's do, is stood in for by another.
+    One that keeps its words out of reach, as pydantic's do, is stood in for by another; so is one
+    with a value that holds itself.
     """
-    for each in _with_those_behind(error):
-        each.args = mask_keys(each.args)
-        each.__dict__.update(mask_keys(each.__dict__))
     said = repr(error)
-    if without_keys(said) == said:
-        return error
+    with suppress(RecursionError):
+        for each in _with_those_behind(error):
+            each.args = mask_keys(each.args)
+            each.__dict__.update(mask_keys(each.__dict__))
+        said = repr(error)
+        if without_keys(said) == said:
+            return error
     return RuntimeError(without_keys(said)).with_traceback(error.__traceback__)
 
 

@@ -72,6 +72,21 @@ def test_the_doctor_looks_at_everything_and_shows_no_key(daruma: Daruma) -> None
     assert "very-secret" not in said.out + said.err
 
 
+def test_the_doctor_says_what_is_wrong_with_a_database_and_looks_at_the_rest(
+    daruma: Daruma,
+) -> None:
+    """One of another version: what refuses it sends people here."""
+    daruma("threads")
+    with psycopg.connect(daruma.url, autocommit=True) as owner:
+        owner.execute("UPDATE daruma_version SET v = v - 1")
+
+    code, found = findings(daruma)
+
+    assert (code, found["Postgres"]["state"]) == (1, "missing")
+    assert "another version of Daruma" in found["Postgres"]["text"]
+    assert found.keys() >= EXPECTED_FINDINGS
+
+
 PATHS = {
     "the system's": ("/usr/bin", ""),
     "the home folder's own programs": ("{home}/.local/bin", ""),

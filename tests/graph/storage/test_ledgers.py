@@ -110,6 +110,25 @@ def test_all_graphs_over_one_checkpointer_know_who_runs() -> None:
     assert ledger_of(saver).leases is ledger_of(saver).leases
 
 
+class Booked(InMemorySaver):
+    """An application's own, which books what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ledger: list[str] = []
+
+
+def test_a_checkpointer_may_have_a_ledger_of_another_kind() -> None:
+    """It is left as it is, and threads run all the same."""
+    saver = Booked()
+    graph = build_graph(ScriptedChatModel(script=[say()]), checkpointer=saver)
+
+    out = graph.invoke({"messages": [("user", "Do it")]}, {"configurable": {"thread_id": "t"}})
+
+    assert out["result"].status == "completed"
+    assert saver.ledger == []
+
+
 # --- The journal of effects: an intent before, an outcome after, found again by what was done
 # (DU-06).
 #

@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 from tests.scripted_runs import call, calls, phases, say, shout
@@ -119,6 +120,17 @@ def test_a_question_that_another_graph_has_answered_is_passed(postgres_url: str)
 
         assert (asked.thread_id, asked.kind) == ("outer", "approval")
         assert pg.inbox() == []
+
+
+def test_a_serializer_of_the_applications_reads_questions_too(postgres_url: str) -> None:
+    """It was chosen on purpose, and makes of them what LangGraph does."""
+    with open_postgres(postgres_url) as pg:
+        pg.checkpointer.serde = JsonPlusSerializer()
+        graph_over(pg, calls(call("pick", text="a"))).invoke(ASKED, thread("own"))
+
+        (asked,) = pg.inbox()
+
+        assert asked.value == {"choose": "a"}
 
 
 def test_a_damaged_question_hides_no_other(postgres_url: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from daruma.tools.text import mask_keys, note_env_file, without_keys
+from daruma.tools.text import mask_error, mask_keys, note_env_file, without_keys
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAA\n-----"
 
@@ -171,6 +171,29 @@ def test_values_are_masked_at_any_depth() -> None:
     assert (found["m"].text, found["t"]) == ("[key]", (_Pair("[key]", 1), {"[key]"}))
     assert found["m"].tool_calls[0]["args"] == {"[key]": ["[key]"]}
     assert mask_keys(found) is found
+
+
+def test_what_a_message_holds_beside_its_fields_is_masked() -> None:
+    """LangChain's take any: it is stored with them. The one that was given stays as it is."""
+    key = f"hf_{A1}"
+    given = AIMessage("Done.", note={"by": [key]})
+
+    found = mask_keys(given)
+
+    assert found.model_dump()["note"] == {"by": ["[key]"]}
+    assert given.model_dump()["note"] == {"by": [key]}
+    assert mask_keys(found) is found
+
+
+def test_an_error_with_a_value_that_holds_itself_is_told_by_its_words() -> None:
+    """It is what went wrong, and not that it was too deep to look into."""
+    held: list[Any] = [f"hf_{A1}"]
+    held.append(held)
+
+    said = repr(mask_error(ValueError("no such card", held)))
+
+    assert "no such card" in said
+    assert A1 not in said
 
 
 EVIL = ["eyJ-", "-sk", "://a:", "://", "-----BEGIN PRIVATE KEY-----", "Bearer a", "SG.a-", "Basic ",
