@@ -72,7 +72,7 @@ class MortalSaver(InMemorySaver):
         super().__init__(serde=StrictSerializer(STORED_TYPES))
         self.fate = fate
         self.replied = MortalReplies(fate)
-        self.ledger = MortalLedger(fate, self.replied)
+        self.daruma_ledger = MortalLedger(fate, self.replied)
 
     async def aput(self, *given: Any, **named: Any) -> Any:
         self.fate.step()
@@ -280,7 +280,7 @@ class World:
         if past.created_at is None:
             return given
         open_ones = {each.id: each.value for each in past.interrupts}
-        accepted = await self.saver.ledger.replies.find("t", list(open_ones))
+        accepted = await self.saver.replied.find("t", list(open_ones))
         if not open_ones or accepted:
             return None
         return Command(resume={id_: self.reply(value) for id_, value in open_ones.items()})

@@ -230,7 +230,7 @@ def _fields(kind: type) -> tuple[str, ...]:
     return tuple(each.name for each in dataclasses.fields(kind) if each.init)
 
 
-@cache
+@lru_cache(maxsize=1024)  # some classes are made for one request
 def _reader_of(kind: type) -> Callable[[Any], Iterable[Any]] | None:
     """Return what reads the parts of a value of a kind; None for what has none.
 
