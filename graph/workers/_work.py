@@ -262,17 +262,29 @@ class _Serving:
         before = -1
         while before < self._carried_out:  # what waited for its thread's turn can be next
             before = self._carried_out
+            # One that runs several ends with the first that finds nothing, and cuts the others off.
+            slots = [
+                asyncio.ensure_future(self._worker(wait=False, concurrency=1).run())
+                for _ in range(self._concurrency)
+            ]
             try:
-                await self._worker(wait=False).run()
+                await asyncio.gather(*slots)
             except ConnectorException as error:
                 raise StorageUnavailable(f"the database was lost ({error.__cause__})") from error
+            finally:
+                for each in slots:
+                    each.cancel()
+                await asyncio.gather(*slots, return_exceptions=True)
             await adrain_place(self._tasks.database)  # what has ended becomes a job by that
 
     async def for_ever(self) -> None:
         pause, task = _PAUSE, asyncio.current_task()
         cancelled = task.cancelling() if task else 0
         while True:
-            worker, before = self._worker(wait=True), self._carried_out
+            worker, before = (
+                self._worker(wait=True, concurrency=self._concurrency),
+                self._carried_out,
+            )
             with suppress(ConnectorException):
                 for worker_id in [*self._left]:  # so that their jobs can be taken up at once
                     await self._app.job_manager.unregister_worker(worker_id)
@@ -287,13 +299,14 @@ class _Serving:
             LOG.warning(f"the database was lost: looking for it again in {pause:.0f} s")
             await asyncio.sleep(pause)
 
-    def _worker(self, *, wait: bool) -> Any:  # its methods are not annotated
+    def _worker(self, *, wait: bool, concurrency: int) -> Any:  # its methods are not annotated
         pace = self._tasks.pace
         return Worker(
             self._app,
             queues=[self._tasks.queue],
-            concurrency=self._concurrency,
+            concurrency=concurrency,
             wait=wait,
+            listen_notify=wait,
             fetch_job_polling_interval=pace.poll,
             abort_job_polling_interval=pace.poll,
             shutdown_graceful_timeout=pace.grace,

@@ -273,6 +273,17 @@ async def test_a_worker_that_is_stopped_gives_its_job_back(postgres_url: str) ->
         assert len(await said_on(graph)) == 4
 
 
+async def test_who_finds_nothing_more_to_do_lets_the_others_end(postgres_url: str) -> None:
+    """DU-07: with ``wait`` off, however long they take."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        await asubmit(pg, ASKED, "t")
+
+        await awork(graph, concurrency=3, wait=False, pace=Pace(grace=0.0))
+
+        assert (await stood(graph)).values["result"].status == "completed"
+
+
 async def test_a_worker_says_what_it_does(postgres_url: str) -> None:
     """DU-07: also that it takes up what another one, that is gone, had begun."""
     async with aopen_postgres(postgres_url) as pg:
