@@ -69,7 +69,7 @@ def search(
     """Search the memories, the best first."""
 
     found = _in_memories(workspace, namespace, lambda memories: memories.search(query, limit))
-    memory_table(found).show(paper_of(), as_json=json)
+    memory_table(found, nothing="nothing that is remembered fits").show(paper_of(), as_json=json)
 
 
 @memory_app.command()
@@ -121,7 +121,11 @@ def _in_memories(
     return in_storage(lambda postgres: work(Memories(postgres.store, owner, role=None)))
 
 
-def memory_table(memories: "Sequence[Remembered]", others: Sequence[str] = ()) -> "Table":
+def memory_table(
+    memories: "Sequence[Remembered]",
+    others: Sequence[str] = (),
+    nothing: str = "nothing is remembered",
+) -> "Table":
     """Return a table of memories; where there is none, ``others`` are those who have some."""
     from daruma.graph.command_line._output import Table
     from daruma.tools.memory import COMMON_ROLE
@@ -133,7 +137,7 @@ def memory_table(memories: "Sequence[Remembered]", others: Sequence[str] = ()) -
             for each in memories
         ],
         values=[*map(values_of, memories)],
-        nothing=elsewhere("nothing is remembered", "memories", others),
+        nothing=elsewhere(nothing, "memories", others),
     )
 
 

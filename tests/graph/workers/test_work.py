@@ -58,10 +58,12 @@ async def jobs_on(pg: Postgres) -> list[tuple[str, str]]:
 
 
 @asynccontextmanager
-async def at_work(graph: Machine, pace: Pace = QUICK) -> AsyncIterator[WorkerLines]:
+async def at_work(
+    graph: Machine, pace: Pace = QUICK, *, wait: bool = True
+) -> AsyncIterator[WorkerLines]:
     """Have a worker meanwhile, and hear what it says."""
     with WorkerLines.heard() as lines:
-        worker = asyncio.create_task(awork(graph, concurrency=4, pace=pace))
+        worker = asyncio.create_task(awork(graph, concurrency=4, pace=pace, wait=wait))
         try:
             yield lines
         finally:
@@ -248,7 +250,8 @@ async def test_a_task_that_fails_is_no_failed_job(postgres_url: str) -> None:
 
 
 @pytest.mark.long
-async def test_a_worker_that_is_stopped_gives_its_job_back(postgres_url: str) -> None:
+@pytest.mark.parametrize("wait", [True, False])
+async def test_a_worker_that_is_stopped_gives_its_job_back(postgres_url: str, wait: bool) -> None:
     """What runs is cancelled after its grace; the next worker makes a repeatable call once more."""
     inside, go_on = asyncio.Event(), asyncio.Event()
 
@@ -263,7 +266,7 @@ async def test_a_worker_that_is_stopped_gives_its_job_back(postgres_url: str) ->
         tool = StructuredTool.from_function(coroutine=shout, metadata=twice)
         graph = graph_on(pg, [calls("shout"), say()], [tool])
         await asubmit(pg, ASKED, "t")
-        async with at_work(graph, Pace(grace=0.0)):
+        async with at_work(graph, Pace(grace=0.0), wait=wait):
             await inside.wait()
         left = await jobs_on(pg)
         go_on.set()

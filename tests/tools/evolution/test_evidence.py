@@ -127,7 +127,7 @@ def test_what_a_pitfall_is_found_by_is_bounded() -> None:
 def test_how_alike_goals_have_to_be_the_number_of_tasks_says(
     words: int, skill: bool, tasks: int, told: bool
 ) -> None:
-    """EV-05: six words in ten shared, five of one that two tasks met, four; a skill counts one."""
+    """EV-05: six words in ten, five where two tasks met it, four where more; a skill is one."""
     goal = [f"w{n}" for n in range(10)]
     other = " ".join([*goal[:words], *(f"v{n}" for n in range(10 - words))])
     (found,) = summarise([a_fact(1, other)], 0.5)
