@@ -31,11 +31,9 @@ if TYPE_CHECKING:
         Team,
     )
     from daruma.state.settings._settings import (
-        PAGE,
         SCHEMA,
         Sandbox,
         Settings,
-        render_page,
         settings_schema,
         values_in_force,
     )
@@ -44,6 +42,7 @@ if TYPE_CHECKING:
         SettingsError,
         SettingsKey,
         merge_settings,
+        sections,
         settings_keys,
     )
     from daruma.state.settings._tools import (
@@ -72,8 +71,10 @@ else:
                 "ModelOptions ModelPrice Notify ProjectInstructions PromptPiece Recovery "
                 "Requests RoleOptions Skills Spendable Team"
             ),
-            "_settings": "PAGE SCHEMA Sandbox Settings render_page settings_schema values_in_force",
-            "_sources": "merge_settings SETTINGS_FILE settings_keys SettingsError SettingsKey",
+            "_settings": "SCHEMA Sandbox Settings settings_schema values_in_force",
+            "_sources": (
+                "merge_settings sections SETTINGS_FILE settings_keys SettingsError SettingsKey"
+            ),
             "_tools": "McpServer PolicyKey PolicyRule SHELL_TOOL Tools policy_key",
             "_trust": (
                 "is_trusted_text loosening_changes name_changes propose_trust trust_records "
@@ -84,7 +85,6 @@ else:
 
 __all__ = [
     "LLM",
-    "PAGE",
     "SCHEMA",
     "SETTINGS_FILE",
     "SHELL_TOOL",
@@ -120,7 +120,7 @@ __all__ = [
     "name_changes",
     "policy_key",
     "propose_trust",
-    "render_page",
+    "sections",
     "settings_keys",
     "settings_schema",
     "trust_records",

@@ -1,4 +1,4 @@
-"""Every setting and its default, what is in force of them, and the page of every key."""
+"""Every setting and its default, and what is in force of them."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -27,12 +27,10 @@ from daruma.state.settings._sections import (
 from daruma.state.settings._sources import (
     NAME,
     SETTINGS_FILE,
-    Heading,
     SettingsError,
     SettingsKey,
     explain,
     merge_settings,
-    sections,
     sources,
 )
 from daruma.state.settings._tools import Tools
@@ -257,32 +255,10 @@ def _dumped(value: Any) -> Any:
     return [_dumped(each) for each in value] if isinstance(value, tuple) else value
 
 
-# --- The settings as a page to read, and as a JSON Schema for editors; both generated.
-
-PAGE: Final = "docs/reference/all_settings.md"
-"""Where a checkout has the page."""
+# --- The settings as a JSON Schema for editors, which is generated.
 
 SCHEMA: Final = "settings.schema.json"
 ID: Final = "urn:daruma-agent:settings:1"
-
-_TOP: Final = """# All settings
-
-Every key of `daruma.yaml`, generated from the settings themselves by
-`python -m daruma.graph.reference_files`. `daruma settings` prints the same, `daruma settings KEY`
-one key, and `daruma settings --effective` what is in force and where it comes from.
-
-An environment variable wins over the file. One for a list or for names holds JSON. Editors check
-the file, and complete its keys, with this first line:
-
-```
-# yaml-language-server: $schema=PATH/settings.schema.json
-```
-"""
-
-
-def render_page() -> str:
-    """Return the page in Markdown."""
-    return "\n".join([_TOP, *(_page_section(each) for each in sections(Settings) if each.keys)])
 
 
 def settings_schema() -> dict[str, Any]:
@@ -290,22 +266,3 @@ def settings_schema() -> dict[str, Any]:
     plain = Settings.model_json_schema()
     top = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": ID}
     return top | plain | {"title": "daruma.yaml"}
-
-
-def _page_section(section: Heading) -> str:
-    rows = [_row(key) for key in section.keys]
-    head = ["| key | type | default | range | what it is | variable |", "|---|---|---|---|---|---|"]
-    text = " ".join(section.description.split())
-    return "\n".join([f"## {section.path or 'daruma.yaml'}", "", text, "", *head, *rows, ""])
-
-
-def _row(key: SettingsKey) -> str:
-    cells = (
-        f"`{key.path}`",
-        key.type,
-        f"`{key.default}`" if key.default else "required",
-        key.range,
-        key.description,
-        f"`{key.variable}`" if key.variable else "",
-    )
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -11,10 +11,11 @@ from daruma.state.settings import (
     SettingsError,
     SettingsKey,
     propose_trust,
+    sections,
     settings_keys,
     values_in_force,
 )
-from daruma.state.settings._sources import NAME, sections, sources
+from daruma.state.settings._sources import NAME, sources
 
 # --- What is in force, and where it comes from.
 
