@@ -1,44 +1,23 @@
 """What each event says on paper."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from daruma.graph.command_line._messages import beginning, counted, one_line
 from daruma.graph.command_line._output import Line, Mark
 from daruma.graph.command_line._questions import confidence_of, plan_lines
-from daruma.graph.timeline import call_title, render_duration_if_any, todo_line
+from daruma.graph.timeline import (
+    audit_notes,
+    call_title,
+    compaction_moment,
+    render_duration_if_any,
+    todo_line,
+)
 from daruma.state.spending import format_amount
 from daruma.state.text import revealed_line
 
 Event = Mapping[str, Any]
-
-# --- What was repaired or left out of an answer's calls, and what it took to get it, as lines.
-
-
-def audit_lines(audit: Mapping[str, Any]) -> list[Line]:
-    """Return one line for each thing that an answer's audit tells."""
-    return [Line("note", one_line(text)) for text in _texts(audit)]
-
-
-def _texts(audit: Mapping[str, Any]) -> Iterator[str]:
-    for each in audit["names"]:
-        yield f"{each['requested_name']} is {each['name']} ({each['how']})"
-    for each in audit["arguments"]:
-        how = ", ".join(each["rungs"]) or "arguments"
-        yield f"{each['name']}: repaired by {each['repaired_by']} ({how})"
-    if left := audit["left_out"]:
-        yield f"{left['omitted']} of {left['total']} calls left out: {', '.join(left['names'])}"
-    if asked := audit["round"]:
-        came = f"{len(asked['repaired'])} of {len(asked['candidates'])}"
-        yield f"the model was asked to repair {asked['kind']}: {came} repaired"
-    if failover := audit.get("failover"):
-        failed = Counter(each["model"] for each in failover["attempts"])
-        tries = ", ".join(f"{number} of {model}" for model, number in failed.items())
-        end = f"{failover['used']} answered" if failover["used"] else "no model answered"
-        yield f"{end}; requests that failed: {tries or 'none'}"
-
 
 # --- A budget of tokens, money or time that is spent, and what became of that, on paper.
 
@@ -91,31 +70,9 @@ def _call_settled(event: Event) -> list[Line]:
     return [line, Line("note", f"what was there is kept: {undo}")]
 
 
-# --- What a compaction says on paper.
-
-_MEASURES = {
-    "memory": "recalled memory dropped",
-    "prune": "old outputs left out",
-    "shrink": "old turns shortened",
-    "summarise": "old messages summarised",
-    "cut": "texts cut",
-}
-_BY = {
-    "auxiliary": "by the auxiliary model",
-    "main": "by the main model",
-    "rules": "by rules: no model did",
-}
-
-
 def _compacted(event: Event) -> list[Line]:
-    """Say how large a request was, how large it is, and what was done about it."""
-    cost = event["cost"]
-    about = "" if cost["exact"] else "about "
-    now = f"now {cost['after']:,} of {cost['budget']:,}"
-    done = ", ".join(_MEASURES.get(each, each) for each in cost["saved"])
-    who = f" ({cost['messages']} {_BY[cost['by']]})" if cost["by"] else ""
-    tail = f"{done}{who}" or "nothing could be left out"
-    return [Line("note", f"context: {about}{cost['before']:,} tokens, {now}", tail)]
+    moment = compaction_moment(event["cost"])
+    return [Line("note", moment.title, moment.detail)]
 
 
 # --- What a run says of the lessons that it was given.
@@ -377,7 +334,9 @@ _TELLERS: dict[str, Callable[[Event], list[Line]]] = {
     "spec_review_completed": _decided("plan"),
     "approval_completed": _decided("call"),
     "clarification_resolved": _answered,
-    "answer_audited": lambda event: audit_lines(event["audit"]),
+    "answer_audited": lambda event: [
+        Line("note", one_line(text)) for text in audit_notes(event["audit"])
+    ],
     "phase_started": lambda event: [
         Line("head", event["title"], f"phase {event['number']} of {event['of']}")
     ],

@@ -6,7 +6,9 @@ are pure data; ``Timeline`` renders them for a terminal, a notebook, or one HTML
 
 from daruma.graph.timeline._moments import (
     Moment,
+    audit_notes,
     call_title,
+    compaction_moment,
     render_duration,
     render_duration_if_any,
     todo_line,
@@ -34,7 +36,9 @@ __all__ = [
     "Record",
     "Superstep",
     "Timeline",
+    "audit_notes",
     "call_title",
+    "compaction_moment",
     "edges_walked",
     "member_record",
     "members_in",

@@ -16,7 +16,7 @@ from daruma.state.failure import Recovered
 from daruma.state.messages import TODO
 from daruma.state.spending import format_amount, usages_of
 from daruma.state.steering import SENT_AT
-from daruma.state.steps import Audit, ContextCost, Grant, Step, StepKind
+from daruma.state.steps import Grant, Step, StepKind
 from daruma.state.task import Measure, Task
 from daruma.state.text import REFERENCE, hiding_places, spell_character
 from daruma.tools.text import without_keys
@@ -309,7 +309,8 @@ def step_moment(step: Step, said: str = "") -> Moment:
     usage, moment, used = step.usage, _titled(step, said), [*usages_of(step)]
     prices = [each.usd for each in used if each.usd is not None]
     asker = " for ".join(each for each in (usage.agent, usage.task) if each) if usage else ""
-    notes = (asker, moment.note, *audit_notes(step.audit))
+    audit = audit_notes(step.audit.to_dict()) if step.audit else ()
+    notes = (asker, moment.note, *audit)
     return replace(
         moment,
         at=step.at,
@@ -329,7 +330,7 @@ def _titled(step: Step, said: str) -> Moment:
     if step.recovery:
         return _recovery(step.recovery)
     if step.context_cost:
-        return _compaction(step.context_cost)
+        return compaction_moment(step.context_cost.to_dict())
     if step.grant:
         return _grant(step.grant)
     _, kind, done, failed = _STEPS[step.kind]
@@ -350,13 +351,30 @@ def _recovery(done: Recovered) -> Moment:
     )
 
 
-def _compaction(cost: ContextCost) -> Moment:
-    saved = ", ".join(f"{measure} {tokens:,}" for measure, tokens in cost.saved.items())
+_MEASURES: Final = {
+    "memory": "recalled memory dropped",
+    "prune": "old outputs left out",
+    "shrink": "old turns shortened",
+    "summarise": "old messages summarised",
+    "cut": "texts cut",
+}
+_BY: Final = {"auxiliary": "the auxiliary model", "main": "the main model", "rules": "rules"}
+
+
+def compaction_moment(cost: Mapping[str, Any]) -> Moment:
+    """Return how large a request was, how large it is, and what was done about it.
+
+    ``cost`` is a ``ContextCost`` as JSON-able values, as an event has it.
+    """
+    about = "" if cost["exact"] else "about "
+    now = f"now {cost['after']:,} of {cost['budget']:,}"
+    saved = ", ".join(f"{_MEASURES.get(m, m)} ({n:,})" for m, n in cost["saved"].items())
+    by = f"; {cost['messages']} messages summarised by {_BY[cost['by']]}" if cost["by"] else ""
     return Moment(
         kind="context",
-        title=f"request of {cost.node} brought from {cost.before:,} to {cost.after:,} tokens",
-        detail=f"budget {cost.budget:,} tokens; saved: {saved or 'nothing'}",
-        ok=cost.after <= cost.budget,
+        title=f"context: {about}{cost['before']:,} tokens, {now}",
+        detail=saved + by if saved else "nothing could be left out",
+        ok=cost["after"] <= cost["budget"],
     )
 
 
@@ -375,19 +393,26 @@ def _grant(grant: Grant) -> Moment:
     return Moment(kind="note", title=f"the {grant.scope}'s budget was spent: {settled}")
 
 
-def audit_notes(audit: Audit | None) -> Iterator[str]:
-    """Yield what was changed of an answer, and what it took to get it, in words."""
-    if audit is None:
-        return
-    for name in audit.names:
-        yield f"{name.requested_name} is {name.name} ({name.how})"
-    for repair in audit.arguments:
-        yield f"arguments of {repair.name} repaired by {repair.repaired_by}"
-    if audit.left_out:
-        yield f"{audit.left_out.omitted} of {audit.left_out.total} calls left out"
-    if failover := audit.failover:
-        tries = ", ".join(f"{a.model}: {a.error}" for a in failover.attempts)
-        end = f"{failover.used} answered" if failover.used else "no model answered"
+def audit_notes(audit: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what was changed of an answer, and what it took to get it, in words.
+
+    ``audit`` is an ``Audit`` as JSON-able values, as an event has it.
+    """
+    for each in audit["names"]:
+        yield f"{each['requested_name']} is {each['name']} ({each['how']})"
+    for each in audit["arguments"]:
+        how = f" ({', '.join(each['rungs'])})" if each["rungs"] else ""
+        yield f"arguments of {each['name']} repaired by {each['repaired_by']}{how}"
+    if left := audit["left_out"]:
+        names = f": {', '.join(left['names'])}" if left["names"] else ""
+        yield f"{left['omitted']} of {left['total']} calls left out{names}"
+    if asked := audit["round"]:
+        came = f"{len(asked['repaired'])} of {len(asked['candidates'])}"
+        yield f"the model was asked to repair {asked['kind']}: {came} repaired"
+    if failover := audit["failover"]:
+        failed = Counter(f"{each['model']}: {each['error']}" for each in failover["attempts"])
+        tries = ", ".join(f"{why} ({n} times)" if n > 1 else why for why, n in failed.items())
+        end = f"{failover['used']} answered" if failover["used"] else "no model answered"
         yield f"{end} after {tries}" if tries else end
 
 

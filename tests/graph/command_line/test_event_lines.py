@@ -7,12 +7,13 @@ import pytest
 from rich.console import Console
 from tests.parts import a_task
 
-from daruma.graph.command_line._event_lines import audit_lines, lines_of
+from daruma.graph.command_line._event_lines import lines_of
 from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._progress import GoingOn, Progress, bar, in_words, spent_of
 from daruma.graph.command_line._questions import how_to_answer
 from daruma.graph.command_line._replies import _answer
 from daruma.state.events import (
+    AnswerAudited,
     BudgetSettled,
     BudgetSpent,
     CallSettled,
@@ -138,11 +139,11 @@ LINES: list[tuple[Event, list[Line]]] = [
     (BudgetSettled(**STEPS, more=50), [Line("ok", "granted 50 steps more")]),
     (
         compacted(saved={"memory": 400, "prune": 3000}, exact=True),
-        [Line("note", EXACTLY, "recalled memory dropped, old outputs left out")],
+        [Line("note", EXACTLY, "recalled memory dropped (400), old outputs left out (3,000)")],
     ),
     (
         compacted(saved={"summarise": 2000}, messages=57, by="rules"),
-        [Line("note", ABOUT, "old messages summarised (57 by rules: no model did)")],
+        [Line("note", ABOUT, "old messages summarised (2,000); 57 messages summarised by rules")],
     ),
     (compacted(saved={}), [Line("note", ABOUT, "nothing could be left out")]),
     (FAILED, [Line("bad", "a, request 2 (429): slow down", "again in 2.0 s")]),
@@ -243,17 +244,17 @@ def test_every_outcome_of_a_recovery_has_words(carried: str) -> None:
 @pytest.mark.parametrize(
     ("used", "said"),
     [
-        ("b", "b answered; requests that failed: 2 of a, 1 of b"),
-        ("", "no model answered; requests that failed: 2 of a, 1 of b"),
+        ("b", "b answered after a: 503 (2 times), b: 503"),
+        ("", "no model answered after a: 503 (2 times), b: 503"),
     ],
 )
 def test_a_failover_is_summed_up(used: str, said: str) -> None:
     """TL-17: what it took to get an answer."""
     attempts = tuple(Attempt(model=m, error="503", then="again") for m in ("a", "a", "b"))
     failover = Failover(requested="a", used=used, attempts=attempts)
-    audit = Audit(message_id="m", failover=failover)
+    audit = AnswerAudited(audit=Audit(message_id="m", failover=failover).to_dict())
 
-    assert audit_lines(audit.to_dict()) == [Line("note", said)]
+    assert lines_of(audit.to_dict()) == [Line("note", said)]
 
 
 # --- What the members of a team do is told with the phase that they do it for.
