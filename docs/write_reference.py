@@ -88,7 +88,7 @@ _TOOLS: Final = """# Built-in tools
 
 What a model can call, generated from the tools themselves by `python docs/write_reference.py`. The
 texts are those that the model reads. An effect says what a call changes: nothing (`none`), files of
-the workspace, or the world outside (`external`).
+the workspace (`workspace`), or the world outside (`external`).
 
 A [policy](../guides/approvals.md#write-a-policy) names tools as they are named here. A
 [tool of yours](../guides/tools.md) takes the place of a built-in one of the same name, but for
@@ -111,7 +111,7 @@ def _tools_page() -> Iterator[str]:
     yield _TOOLS
     every = (*SHIPPED_TOOLS, READ_OUTPUT)
     for name, tools in groupby(every, lambda it: "results" if it is READ_OUTPUT else it.toolset):
-        yield from (f"## {name}", "", _SHOWN_WHERE[str(name)], "")
+        yield from (f"## {str(name).capitalize()}", "", _SHOWN_WHERE[str(name)], "")
         for tool in tools:
             yield from (f"### `{tool.name}`", "", f"Effect: {tool.effect}. {tool.description}", "")
             if tool.parameters["properties"]:
