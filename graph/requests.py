@@ -29,6 +29,7 @@ from langchain_core.runnables.config import ensure_config
 from langgraph.types import Command, Durability, StateSnapshot, StateUpdate, StreamMode
 from pydantic import ValidationError
 
+from daruma.graph.fast_path import is_within
 from daruma.graph.standing import is_worked_on
 from daruma.graph.storage import ledger_of
 from daruma.state.channels import Input, misfit_of
@@ -372,6 +373,16 @@ _FORMS: Final[dict[str, tuple[Any, str]]] = {
     "max_concurrency": (int, "a whole number from 1 on"),
 }
 _CHOICES: Final = {"stream_mode": get_args(StreamMode), "durability": get_args(Durability)}
+
+
+SERVER_MARK: Final = "__after_seconds__"
+"""LangGraph's server puts it into the config of each run, and takes it from no client."""
+
+
+def is_served(config: RunnableConfig | None) -> bool:
+    """Whether a run is one of LangGraph's server, and not a part of another graph's there."""
+    given = (config or {}).get("configurable") or {}
+    return SERVER_MARK in given and not is_within(config)
 
 
 def refuse_misfit(config: object) -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from time import time
-from typing import Any, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.runnables import RunnableConfig
@@ -36,6 +36,7 @@ from daruma.graph.requests import (
     accept_reply,
     admit,
     check_updates,
+    is_served,
     open_questions,
     question_ids,
     readdress_reply,
@@ -99,6 +100,10 @@ class NotFollowed(DarumaError):
     """Raised for a graph whose threads no other process can get at."""
 
 
+class NotServed(DarumaError, ValueError):
+    """Raised for a graph that a server runs as it is: any client could loosen its settings."""
+
+
 async def _unmeasured(_: State) -> ContextUsage | None:
     return None
 
@@ -124,6 +129,8 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     response_format: ResponseFormat | None = None
     measured: Callable[[State], Awaitable[ContextUsage | None]]
     holds: bool = False
+    served: ClassVar["type[Machine] | None"] = None
+    """The form in which LangGraph's server runs any of these; ``studio/entry.py`` says which."""
 
     @classmethod
     def of(
@@ -144,12 +151,17 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         show_in_notebooks()
         return machine
 
+    @classmethod
+    def over(cls, machine: "Machine", **update: Any) -> Self:
+        """Make a machine of this class that is another one, but for what is updated."""
+        made = cls.__new__(cls)
+        made.__dict__.update(machine.__dict__, **update)
+        return made
+
     @override
     def copy(self, update: dict[str, Any] | None = None) -> Self:
         # LangGraph's own copy goes through __init__, which drops what is not an argument of it.
-        machine = self.__class__.__new__(self.__class__)
-        machine.__dict__.update(self.__dict__, **(update or {}))
-        return machine
+        return self.over(self, **(update or {}))
 
     # --- Running: `invoke` waits for `ainvoke`, `stream` iterates `astream`.
 
@@ -173,6 +185,18 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[Any]:
+        if is_served(config):
+            if self.served is None:
+                raise NotServed(
+                    "LangGraph's server runs this graph, and nothing holds its clients to the "
+                    "graph's settings: name daruma.graph.studio.entry in langgraph.json, as the "
+                    "one that ships does"
+                )
+            form = self.served.over(self)
+            async with closing(form.astream(input, config, **options)) as parts:
+                async for part in parts:
+                    yield part
+            return
         if options.get("context"):  # a model's client, an expert's file may be looked at
             options = await in_thread(self._checked, options, config)
         else:

@@ -46,11 +46,13 @@ def start(argv: Sequence[str], *, imports: str = "", **options: Any) -> "subproc
     return subprocess.Popen([sys.executable, *argv], **options)
 
 
-def run(argv: Sequence[str], **options: Any) -> "subprocess.CompletedProcess[Any]":
-    """Start it, and return what it said and how it ended."""
+def run(
+    argv: Sequence[str], *, seconds: float = _SECONDS, **options: Any
+) -> "subprocess.CompletedProcess[Any]":
+    """Start it, and return what it said and how it ended, within so many seconds."""
     with start(argv, **options) as process:
         try:
-            out, err = process.communicate(timeout=_SECONDS)
+            out, err = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             process.kill()
             raise

@@ -31,7 +31,7 @@ from daruma.graph.build import build_graph
 from daruma.graph.errors import closing
 from daruma.graph.follow import ListedOrigins
 from daruma.graph.history import newest, start_of, without_start
-from daruma.graph.requests import open_questions, thread_id_of
+from daruma.graph.requests import SERVER_MARK, open_questions, thread_id_of
 from daruma.graph.run import Machine
 from daruma.graph.scenario import ShownModel, shown
 from daruma.graph.storage import (
@@ -335,7 +335,7 @@ def without_settings(config: RunnableConfig | None) -> RunnableConfig | None:
     kept = {
         key: value
         for key, value in config.get("configurable", {}).items()
-        if key not in Settings.model_fields and key != "__context_provided__"
+        if key not in Settings.model_fields and key not in ("__context_provided__", SERVER_MARK)
     }
     whole = RunnableConfig(**{**config, "configurable": kept})
     if "metadata" in config:
@@ -375,17 +375,12 @@ class StudioMachine(Machine):
     """Daruma's graph for a server whose clients know less of a thread than a program does.
 
     Over the plain graph it takes replies that name no question, as far as they can mean but one,
-    and the decisions of a chat client's inbox; settings that a run does not give are the folder's;
+    and the decisions of a chat client's inbox; settings that a run does not give are the graph's;
     the server's default of writing behind the run's back is replaced by ours; errors of ours reach
-    the client with their text; and without a model an example is played.
+    the client with their text; and ``plays`` an example where no model is set.
     """
 
-    @classmethod
-    def over(cls, machine: Machine) -> Self:
-        """Make the server's form of a graph."""
-        studio = cls.__new__(cls)
-        studio.__dict__.update(machine.__dict__)
-        return studio
+    plays: bool = False
 
     @override
     async def astream(
@@ -401,7 +396,7 @@ class StudioMachine(Machine):
             if isinstance(input, Command):
                 input, config = await self._answer(input, config)  # noqa: A001 - LangGraph's name
             elif isinstance(input, Mapping):
-                if settings.llm.model is None:
+                if self.plays:
                     input = await to_thread(shown, input)  # noqa: A001 - it copies files
                 await self._put_aside(config)
             async with closing(super().astream(input, config, **options)) as parts:
@@ -561,8 +556,12 @@ async def graph() -> StudioMachine:
 @cache
 def _built() -> StudioMachine:
     settings = Settings.load().with_a_person()
-    model = None if settings.llm.model else ShownModel()
-    return StudioMachine.over(build_graph(model, settings=settings))
+    if settings.llm.model:
+        return StudioMachine.over(build_graph(settings=settings))
+    return StudioMachine.over(build_graph(ShownModel(), settings=settings), plays=True)
+
+
+Machine.served = StudioMachine
 
 
 def listed() -> tuple[str, ...]:

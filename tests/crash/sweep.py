@@ -27,6 +27,7 @@ def lives(url: str, home: Path, scene: str, deaths: Sequence[str]) -> list[Life]
         stdout=PIPE,
         stderr=PIPE,
         text=True,
+        seconds=60 * len(deaths),
     )
     if done.returncode:
         raise AssertionError(done.stderr)

@@ -72,6 +72,8 @@ class DevServer:
             self._said.append(line)
             if "Application started up" in line:
                 break
+        else:
+            raise AssertionError(f"the server did not start: {self.log}")
         self._reader = Thread(target=self._said.extend, args=[self._process.stdout], daemon=True)
         self._reader.start()
         with httpx.Client(transport=httpx.HTTPTransport(retries=5)) as client:

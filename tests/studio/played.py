@@ -1,4 +1,4 @@
-"""A graph on the development server whose model plays the script of the thread that asks it.
+"""A graph of one's own on the development server; its model plays the script of the asking thread.
 
 A client chooses no model: so this one looks for ``THREAD.json`` in the folder of the server.
 """
@@ -13,7 +13,7 @@ from langgraph.config import get_config
 
 from daruma import Settings, build_graph
 from daruma.graph.models import AnsweringModel, ScriptedChatModel, read_script
-from daruma.graph.studio.entry import StudioMachine
+from daruma.graph.run import Machine
 
 ANY = "any"
 """The script of threads that have none of their own."""
@@ -44,13 +44,13 @@ class PlayedModel(AnsweringModel):
         return await asyncio.to_thread(self._answered, messages, kwargs)
 
 
-async def graph() -> StudioMachine:
+async def graph() -> Machine:
     """Return the graph, on the settings of the server's folder and environment."""
     return await asyncio.to_thread(_built)
 
 
-def _built() -> StudioMachine:
+def _built() -> Machine:
     settings = Settings.load().with_a_person()
     llm = settings.llm.model_copy(update={"model": "scripted:played.json"})
     settings = settings.model_copy(update={"llm": llm})
-    return StudioMachine.over(build_graph(PlayedModel(), settings=settings))
+    return build_graph(PlayedModel(), settings=settings)
