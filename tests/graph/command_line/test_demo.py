@@ -71,6 +71,7 @@ def test_the_other_demo_ends_honestly(daruma: Daruma) -> None:
     assert (said.code, said.json["status"]) == (1, "gave_up_after_reflections")
     assert said.json["budgets"]["reflect"] == 2
     assert "assert 18.25 == 16" in said.err
+    assert "was asked for number" not in said.err  # its script is never asked for more
 
 
 @pytest.mark.long
@@ -108,6 +109,7 @@ def test_a_mess_is_put_back_and_the_others_go_on(daruma: Daruma) -> None:
     assert "[share + 1] * rest" in (repository / "bill" / "split.py").read_text()
     assert "rolled back: the files are exactly as before the phase" in said.err
     assert f"daruma undo {said.json['thread']} --list" in said.err
+    assert "was asked for number" not in said.err
 
 
 @pytest.mark.long
