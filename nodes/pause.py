@@ -18,6 +18,7 @@ from daruma.state.spending import (
     in_words,
     is_stopped,
     read_grant,
+    says_stop,
 )
 from daruma.state.steps import Grant, Overrun
 from daruma.state.task import Amounts
@@ -77,17 +78,11 @@ def _question(
 
 
 GO_ON: Final = "go on"
-_STOPS: Final = frozenset({STOP, "no", "停止"})
-
-
-def _says_stop(said: str) -> bool:
-    """Whether an answer says that the work stops, whatever its case and punctuation."""
-    return said.lower().strip(" .!。！") in _STOPS
 
 
 def _apply_stop_decision(state: State, answer: str, context: Context) -> Update:
     said = answer.strip()
-    stop, number = _says_stop(said), sum(step.kind == "pause" for step in state.steps)
+    stop, number = says_stop(said, "no"), sum(step.kind == "pause" for step in state.steps)
     update: Update = {
         "overrun": None,
         "steps": record_step(state, "pause", at=context.now(), ok=not stop),
@@ -111,7 +106,7 @@ def _question_of_steps(state: State) -> Question:
 def _apply_steps_decision(state: State, answer: str, over: Overrun, context: Context) -> Update:
     """Grant every quota of steps once more, with what a person wants done, or stop (RE-03a)."""
     said = answer.strip()
-    stop = _says_stop(said)
+    stop = says_stop(said, "no")
     more = 0 if stop or state.task is None else state.task.limits.think
     context.emit(
         BudgetSettled(

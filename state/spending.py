@@ -427,6 +427,12 @@ def only_if_changed(settings: Settings, mode: Mode) -> bool:
 AGAIN: Final = "go on with as much again"
 STOP: Final = "stop"
 
+
+def says_stop(said: str, *others: str) -> bool:
+    """Whether an answer is the word for stop, or one of others; case and full stop do not count."""
+    return said.lower().strip(" .!。！") in (STOP, "停止", *others)
+
+
 _AMOUNT: Final = re.compile(
     rf"(?P<measure>{'|'.join(get_args(Measure))})\s+"
     r"(?P<number>(?:\d{1,12}|\d{1,3}(?:[,_]\d{3}){1,3})(?:\.\d{1,9})?)",

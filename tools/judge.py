@@ -46,6 +46,8 @@ MOST_REQUESTS: Final = 2
 SHORTEST_EVIDENCE: Final = 10
 """Characters of a quote, where the work is not shorter: a word stands in any work."""
 _FEW_WORDS: Final = 3
+_UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+"""Characters of texts that have no blanks between words; two are as much as a word."""
 _LONGEST_KEPT: Final = 500
 """Characters of a quote, and of what is said of it, that are kept."""
 _MOST_FILES: Final = 50
@@ -199,8 +201,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _checked(said: _Verdict, criterion: str, work: Work) -> Verdict:
     why = said.why
     words, quoted = (re.findall(r"\w+", each.casefold()) for each in (criterion, said.evidence))
-    restated = len(words) > _FEW_WORDS and " ".join(words) in " ".join(quoted)
-    if said.met and not work.holds(said.evidence):
+    many = len(words) > _FEW_WORDS or len(_UNSPACED.findall(criterion)) > 2 * _FEW_WORDS
+    restated = many and " ".join(words) in " ".join(quoted)
+    if said.met and not (quoted and work.holds(said.evidence)):
         why = f"evidence is not in the work; the judge said: {why}"
     elif said.met and restated:  # a word or three of it may stand in any text
         why = f"the work only says so of itself; the judge said: {why}"

@@ -18,6 +18,7 @@ from daruma.state.failure import DONE, Assent, Carried, Failure, Recovered, Reco
 from daruma.state.interrupts import Answer, Approve, Deny, Instruct, Question, RecoveryRequest
 from daruma.state.progress import progress_of
 from daruma.state.settings import Recovery
+from daruma.state.spending import says_stop
 from daruma.state.text import storable_text, unstorable_part
 from daruma.tools.calls import VisibleTools, audit_answer, read_object, resolve_calls, tool_result
 from daruma.tools.context import Context, begin_step, visible_tools
@@ -418,10 +419,12 @@ async def _decided(
 ) -> tuple[Carried, Update]:
     if isinstance(reply, Approve):
         return "approved", await carried_out(case, action, context)
-    if isinstance(reply, Answer):
-        return "answered", close_failure(case, reply.answer)
-    if isinstance(reply, Instruct):
-        return "instructed", close_failure(case, reply.text)
+    if isinstance(reply, Answer | Instruct):
+        said = reply.answer if isinstance(reply, Answer) else reply.text
+        if says_stop(said):  # as any other question takes it: it is no advice to go on with
+            return "denied", left_open(case, "A person stopped the work.")
+        told: Carried = "answered" if isinstance(reply, Answer) else "instructed"
+        return told, close_failure(case, said)
     reason = reply.reason if isinstance(reply, Deny) else ""
     return "denied", left_open(case, f"A person denied this: {reason}" if reason else "")
 

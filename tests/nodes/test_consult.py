@@ -63,6 +63,10 @@ async def test_the_request_shows_the_action_as_it_is() -> None:
             {"decision": "instruct", "text": "Whisper it."},
             *("instructed", [], None, "Whisper it."),
         ),
+        (
+            {"decision": "instruct", "text": "Stop."},
+            *("denied", [], FAILURE, "A person stopped the work."),
+        ),
     ],
 )
 async def test_what_a_person_says_is_done_and_on_record(

@@ -114,6 +114,26 @@ def test_what_the_work_says_of_itself_is_no_evidence() -> None:
     assert own.why == "the work only says so of itself; the judge said: so"
 
 
+@pytest.mark.parametrize(
+    ("criterion", "answer", "evidence", "met"),
+    [
+        ("每条结论都有来源", "这份报告里每条结论都有来源。", "这份报告里每条结论都有来源", False),
+        ("每条结论都有来源", "是这样。来源: 甲乙丙丁年鉴第三卷", "来源: 甲乙丙丁年鉴第三卷", True),
+        ("来源", "来源: 甲乙丙丁年鉴第三卷", "来源: 甲乙丙丁年鉴第三卷", True),
+        ("It has a rule", "Above - - - - - - - below", "- - - - - - -", False),
+    ],
+)
+def test_evidence_is_words_of_more_than_the_criterion(
+    criterion: str, answer: str, evidence: str, met: bool
+) -> None:
+    """VE-11: also where a sentence has no blanks; marks alone are no evidence."""
+    said = '{"verdicts": [{"criterion": 1, "why": "so", "evidence": "%s", "met": true}]}'
+
+    (found,) = read_verdicts(said % evidence, (criterion,), Work((("answer", answer),)))
+
+    assert found.met is met
+
+
 def test_nothing_in_the_work_ends_it() -> None:
     """VE-11: the marks are a digest of what stands between them, which nobody can put into it."""
     first = Work((("answer", "one"),)).shown()
