@@ -143,8 +143,9 @@ def test_commands_come_to_their_end(ground: Ground) -> None:
     """Each process that is timed ends as it should: a thread that waits is completed."""
     (table,) = start.measure(ground, ONCE)
 
-    assert [row[0] for row in table.rows][-3:] == [
+    assert [row[0] for row in table.rows][-4:] == [
         "`daruma --help`",
+        "`daruma threads`",
         "`daruma show THREAD`",
         "`daruma answer THREAD --confirm`",
     ]
