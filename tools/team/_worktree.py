@@ -355,11 +355,11 @@ def _merge(
 
 
 def _lasting(there: Flat) -> Flat:
-    """Return a state without caches and the like: they are remade, and would only conflict."""
+    """Return a state without caches, which are remade and would conflict; repositories whole."""
     return {
         path: entry
         for path, entry in there.items()
-        if is_lasting(path, directory=entry.kind == "directory")
+        if ".git" in path.split("/") or is_lasting(path, directory=entry.kind == "directory")
     }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.worktrees import a_repository, git
 
 from daruma.tools.snapshots import (
     ChangedBy,
@@ -104,6 +105,16 @@ def test_caches_neither_come_nor_conflict(ours: Side, theirs: Side) -> None:
 
     assert joined(ours, theirs) == JoinOutcome()
     assert ours.read("__pycache__/m.pyc") == "a"
+
+
+def test_a_repository_that_the_work_has_made_comes_whole(ours: Side, theirs: Side) -> None:
+    """PL-06: half of one is none."""
+    made = a_repository(theirs.folder / "lib")
+
+    joined(ours, theirs)
+
+    for asked in (("log", "--oneline"), ("status", "--short")):
+        assert git(ours.folder / "lib", *asked) == git(made, *asked)
 
 
 def test_work_is_laid_out_with_markers_once(ours: Side, theirs: Side, tmp_path: Path) -> None:
