@@ -111,15 +111,14 @@ async def _join_report(round_: Round, report: Report, state: State, context: Con
     if failure is None and joined.conflicts and report.drawn_from and report.snapshot:
         unmerged = (report.drawn_from, report.snapshot)
         plan = with_conflicts(plan, phase.id, joined.conflicts, unmerged)
-    if failure is None:
-        await clear_away(state.task, plan.id, phase.id, context)
+    left = await clear_away(report, state.task, plan.id, context) if failure is None else ""
     written = await write_savepoint(
         state.task,
         "done",
         context,
         phase_id=phase.id,
         by="others",  # the member worked elsewhere, and what was merged is on record
-        note="; ".join(report.notes),
+        note="; ".join((*report.notes, *([f"phase {phase.id}: {left}"] if left else ()))),
     )
     return Round(
         plan=plan,
@@ -189,7 +188,8 @@ async def _settle_help(
         raise
     except (ToolError, DarumaError) as error:
         why = f"{why}; {error}" if why else str(error)
-    await clear_away(state.task, call.message_id, call.id, context)
+    left = await clear_away(report, state.task, call.message_id, context)
+    joined = replace(joined, left=left)
     return describe_report(report, joined, why, patch), patch, not why
 
 

@@ -299,6 +299,17 @@ def test_helpers_write_apart_and_are_merged(workspace: Path) -> None:
     assert run.happened("workspace_drifted") == []
 
 
+def test_what_git_ignores_of_a_helpers_work_is_told(workspace: Path) -> None:
+    """PL-08: that it was not merged, and where it is kept."""
+    (workspace / ".gitignore").write_text("*.log\n")
+    script = asking(writes("one"), one=edits("a.log", "a"))
+    run = Run(script, workspace=workspace, **WRITING).ask()
+    (kept,) = workspace.parent.glob("data/worktrees/*/*/*/a.log")
+
+    assert f"ot merged but kept in {kept.parent}" in run.outputs["one"]
+    assert "It changed no file" not in run.outputs["one"]
+
+
 def test_a_conflict_is_an_outcome_that_the_caller_sees(workspace: Path) -> None:
     """PL-08: the first one's work stands; of the other's nothing came in, and none is lost."""
     (workspace / "a.txt").write_text("old\n")

@@ -430,6 +430,64 @@ def test_a_conflict_is_an_outcome_that_the_plan_sees(workspace: Path) -> None:
     assert (workspace / "line.txt").read_text() == "from both\n"
 
 
+@pytest.mark.parametrize(
+    ("does", "named"),
+    [
+        ("mkdir -p d/dist; echo x > d/dist/app.js", "d/dist"),
+        ("rm .gitignore; echo x > 1.log; echo x > 2.log", "1.log, 2.log"),
+        ("mkdir node_modules d/.pytest_cache; touch node_modules/x d/.pytest_cache/x", ""),
+        ("touch new.txt", ""),
+    ],
+    ids=["folder", "files", "made anew", "nothing"],
+)
+def test_what_git_ignores_of_a_members_work_is_named_and_kept(
+    workspace: Path, does: str, named: str
+) -> None:
+    """PL-06: it does not come into the workspace, and nothing of it is lost without a word."""
+    (workspace / ".gitignore").write_text("dist/\n*.log\nnode_modules/\n.pytest_cache/\n")
+    (workspace / "d").mkdir()
+    script = {"plan": [plan({"id": "a"})], "main@a": [calls(command(does)), say()]}
+    run = Run(script, workspace=workspace, tools=ALLOWED, **TEAM).ask()
+    told = [note for note in run.result.notes if "ot merged" in note]
+    kept = [*workspace.parent.glob("data/worktrees/*/*/a-*")]
+
+    assert statuses(run) == {"a": "completed"}
+    assert [note.rpartition(": ")[2] for note in told] == [named] * bool(named)
+    assert [str(kept[0]) in note for note in told] == [True] * len(kept)
+    assert all((kept[0] / path).exists() for path in named.split(", ") if named)
+
+
+def test_what_was_ignored_later_is_not_the_work_of_who_follows(workspace: Path) -> None:
+    """PL-06: it came into the workspace with the lines that ignore it, and is there already."""
+    after = {"id": "b", "depends_on": ["a"]}
+    does = "echo dist/ > .gitignore; mkdir dist; echo x > dist/app.js"
+    script = {
+        "plan": [plan({"id": "a"}, after)],
+        "main@a": [calls(command(does)), say()],
+        "main@b": [calls(command("cat dist/app.js > b.txt")), say()],
+    }
+    run = Run(script, workspace=workspace, tools=ALLOWED, **TEAM).ask()
+
+    assert (workspace / "b.txt").read_text() == (workspace / "dist" / "app.js").read_text() == "x\n"
+    assert [note for note in run.result.notes if "ot merged" in note] == []
+
+
+def test_work_that_can_not_be_settled_fails_and_is_kept(workspace: Path) -> None:
+    """PL-06: no snapshot holds a file of that size, so nobody could settle what became of it."""
+    script = {
+        "plan": [plan({"id": "a"})],
+        "main@a": [calls(command("truncate -s 129M big; echo x > new.txt")), say()],
+        "main@a-merge": [say()],
+    }
+    run = Run(script, workspace=workspace, tools=ALLOWED, **TEAM, **NO_RECOVERY).ask()
+    (kept,) = workspace.parent.glob("data/worktrees/*/*/a-*/big")
+
+    assert statuses(run) == {"a": "completed", "a-merge": "failed"}
+    assert "big" in (run.result.error_message or "")
+    assert [str(kept.parent) in note for note in run.result.notes if "ot merged" in note] == [True]
+    assert [*workspace.iterdir()] == []
+
+
 def test_a_template_is_a_file_and_two_come_with_the_package(pair: dict[str, Any]) -> None:
     """PL-07: one that is not there is an error that names those that are."""
     script = {"plan": [plan({"id": "a"})], "main": [say()]}

@@ -42,6 +42,7 @@ from daruma.tools.files._repository import (
     repository_above,
 )
 from daruma.tools.files._tree import (
+    FETCHED,
     MOST_NAMED,
     SETTLED,
     Listing,
@@ -81,6 +82,7 @@ else:
 __all__ = [
     "CACHES",
     "DIRECTORY",
+    "FETCHED",
     "LARGEST_INDEX",
     "MOST_NAMED",
     "SETTLED",

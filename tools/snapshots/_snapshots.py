@@ -4,10 +4,11 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from daruma.tools.files import Parts
+from daruma.tools.files import FETCHED, Parts
 from daruma.tools.snapshots._ignore import decoded
 from daruma.tools.snapshots._records import Recorder, prune
 from daruma.tools.snapshots._restore import Restore
@@ -140,6 +141,16 @@ class Snapshots(Recorder):
                 if place.parent.is_dir() and not os.path.lexists(place):
                     place.symlink_to(beside.joinpath(*parts))
 
+    def unheld(self, began: str, ended: str) -> tuple[str, ...]:
+        """Return what was made since one snapshot and another lacks; no caches or dependencies."""
+        with self.store.locked() as contents:
+            old, new = map(self.recorded(contents).named, (began, ended))
+            rules = decoded(contents.blob(new.rules))
+        with told_of(self.workspace):
+            ignored = [p for p in unheld(self.workspace, rules) if FETCHED.isdisjoint(p)]
+            made = [each for each in ignored if _is_new(self.workspace.joinpath(*each), old.at)]
+        return (*new.unkept, *sorted(told(each) for each in made if each[-1] != ".git"))
+
     def text(self, snapshot: str, path: str) -> str | None:
         """Return what a file held in a snapshot; None where it was no file, or is not kept."""
         with self.store.locked() as contents:
@@ -177,6 +188,12 @@ class Snapshots(Recorder):
         parts = {plain(path): entry for path, entry in goal.items()}
         with self.store.locked() as contents, workspace_opened(self.workspace) as top:
             return Restore(self, contents, top).apply(parts, label, by=by)
+
+
+def _is_new(top: Path, since: float) -> bool:
+    """Whether it, or what lies in it, has changed: rules may be newer than what they ignore."""
+    every = chain([top], () if top.is_symlink() else top.rglob("*"))
+    return any(each.lstat().st_ctime > since for each in every)
 
 
 # --- What putting back a snapshot would do, looked at beforehand and without a trace.

@@ -334,8 +334,9 @@ def describe_report(report: Report, joined: JoinOutcome, why: str = "", patch: s
         parts.append(f"Checks: {phase.verification.summary}")
     if joined.paths:
         parts.append(f"Files it changed, merged: {join_paths(joined.paths)}")
-    elif report.snapshot and not why:
+    elif report.snapshot and not why and not joined.left:
         parts.append("It changed no file.")
+    parts.append(joined.left)
     if patch:
         parts.append(
             "None of what it changed came into the workspace. It is kept as a patch: read_output "

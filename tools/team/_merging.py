@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias, TypeVar
 
 from daruma.tools.commands import CannotRun, run_git
+from daruma.tools.errors import ToolError
 from daruma.tools.snapshots import ROOT_NAME, Entry, EntryKind, Tree
 
 # --- A state of a workspace as one flat map, and what a member's work has changed in it.
@@ -311,8 +312,12 @@ def with_markers(base: Flat, mine: Flat, theirs: Flat, read: Read, phase: str) -
 
     It holds all of the member's changes. Texts in conflict have both versions between markers; of
     what else is in conflict PATH is as in the workspace, and PATH.phase-ID as the member has it.
+    Raises :class:`ToolError` where no snapshot holds what the member has: it would be lost (PL-06).
     """
     found = merge_paths(base, mine, theirs, read, ("the workspace", f"phase {phase}"))
+    if lost := [p for p in found.clashes if p in theirs and theirs[p].kind == "unread"]:
+        why = f"it is too large, or may not be read: {', '.join(lost[:10])}"
+        raise ToolError(f"not all that phase {phase} made can be laid out: {why}")
     aside = _aside(found, mine, theirs)
     goal: dict[str, Entry | None] = {
         path: each.entry

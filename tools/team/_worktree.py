@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from daruma.state.data_dir import data_dir
 from daruma.state.errors import DarumaError
-from daruma.state.plan import Assignment
+from daruma.state.outcome import join_paths
+from daruma.state.plan import Assignment, Report
 from daruma.state.task import Task
 from daruma.tools.commands import CannotRun, run_git
 from daruma.tools.errors import ToolError
@@ -284,10 +285,11 @@ class Unsettled(DarumaError):
 
 @dataclass(frozen=True)
 class JoinOutcome:
-    """The paths of a member's work that are in the workspace, or those in conflict, with why."""
+    """What came into the workspace, what is in conflict and why, and a note on what is left out."""
 
     paths: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
+    left: str = ""
 
 
 def join_work(workspace: Snapshots, began: str, ended: str, label: str) -> JoinOutcome:
@@ -366,7 +368,7 @@ def _lasting(there: Flat) -> Flat:
 def _apply(snapshots: Snapshots, goal: Mapping[str, Entry | None], label: str) -> None:
     done = snapshots.apply(goal, label, by="work")
     if not done.exact:
-        raise SnapshotUnavailable(f"{label}: these could not be written: {', '.join(done.left)}")
+        raise SnapshotUnavailable(f"{label}: these could not be written: {join_paths(done.left)}")
 
 
 # --- Giving a member a worktree to work in, drawn from the state of the workspace at its start.
@@ -406,15 +408,25 @@ async def make_worktree(given: Assignment, context: "Context") -> MemberWorktree
     return MemberWorktree(folder, began, own, made.note)
 
 
-async def clear_away(task: Task | None, plan_id: str, phase_id: str, context: "Context") -> None:
+async def clear_away(report: Report, task: Task | None, plan_id: str, context: "Context") -> str:
     """Remove the worktree of a phase whose work is merged: the snapshots hold what was in it.
 
-    That of a phase that failed stays, to be looked at, until the phase is done again.
+    Where they lack what the work has made, it stays, and a note says so (PL-06). That of a phase
+    that failed stays, to be looked at, until the phase is done again.
     """
-    if task is None or task.workspace is None or not context.settings.rollback.snapshots:
-        return
-    with suppress(WorktreeUnavailable):
-        await remove_worktree(_folder(task.workspace, plan_id, phase_id, context))
+    snapshots = context.snapshots(task.workspace if task else None)
+    if task is None or task.workspace is None or snapshots is None:
+        return ""
+    folder = _folder(task.workspace, plan_id, report.phase.id, context)
+    own = Snapshots(folder, context.files_of, snapshots.store)
+    with suppress(WorktreeUnavailable, SnapshotUnavailable):  # then it stays
+        began, ended = report.drawn_from, report.snapshot
+        if began and ended and (left := await in_thread(own.unheld, began, ended)):
+            _mark_of(folder).unlink(missing_ok=True)  # done again, the phase has a new one
+            why = f"Not merged but kept in {folder}, as it is ignored or too large"
+            return f"{why}: {join_paths(left)}"
+        await remove_worktree(folder)
+    return ""
 
 
 def _folder(workspace: str, plan_id: str, phase_id: str, context: "Context") -> Path:
