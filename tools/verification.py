@@ -70,8 +70,8 @@ from daruma.tools.threads import in_thread, to_thread
 class Beginning:
     """The snapshot of the task's beginning; ``changes`` are what differs now.
 
-    ``at`` is when that was, Unix time; ``missing`` says why there is none. Its files are written
-    when they are asked for, and removed when ``stack`` is closed.
+    ``at`` is when that was, Unix time; ``missing`` says why there is none; ``spoiled`` tells what
+    was ignored and differs. Its files are written when asked for, removed when ``stack`` is closed.
     """
 
     snapshots: Snapshots | None = None
@@ -80,6 +80,7 @@ class Beginning:
     missing: str = ""
     at: float = 0.0
     stack: ExitStack = field(default_factory=ExitStack)
+    spoiled: Callable[[], tuple[str, ...]] = tuple
     _folder: Path | None = None
 
     def folder(self, beside: Path) -> Path:
@@ -167,7 +168,8 @@ async def beginning_of(
     except SnapshotUnavailable as error:
         return Beginning(missing=str(error))
     told = tuple(each for each in changes if is_lasting(each.path))
-    return Beginning(snapshots, start.snapshot, told, at=task.started_at, stack=stack)
+    spoiled = partial(snapshots.spoiled, start.snapshot, now.at)
+    return Beginning(snapshots, start.snapshot, told, "", task.started_at, stack, spoiled)
 
 
 # --- Running the checks, and judging what they say.
@@ -439,12 +441,14 @@ class Checking:
             return _check(command, result)
         if why := self.beginning.missing:
             return _check(command, result, note=f"{NO_SNAPSHOT}: {why}")
-        if runs_pytest(command):
-            return await self._red(command, result)
+        check = await self._red(command, result) if runs_pytest(command) else None
         try:
             if command == RUFF:
                 return await self._ruff(result)
-            return self._as_before(command, result, await self._run(command, before=True))
+            check = check or self._as_before(command, result, await self._run(command, before=True))
+            spoiled = await in_thread(self.beginning.spoiled) if check.passed else ()
+            note = f"{_NOT_TOLD}: what is ignored has changed: {join_paths(spoiled)}"
+            return replace(check, passed=False, note=note) if spoiled else check
         except _NO_COMPARISON as error:
             return _check(command, result, note=f"{_NOT_TOLD}: {error}")
 

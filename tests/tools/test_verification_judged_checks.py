@@ -542,6 +542,23 @@ IN_BACK: list[tuple[Files, str, str, str]] = [
     ({"back/b.py": "def b(): return 3\n"}, "Fix b() in b.py", "passed", ""),
     (HIDES, "Fix b() in b.py", "failed", "newly skipped: back/tests/test_b.py::test_b"),
 ]
+NEEDS: Files = {
+    ".gitignore": "local.json\nbuild/\n",
+    "local.json": "[1]",
+    "build/run.py": "one = 1\n",
+    "test_local.py": "import json, pathlib\nfrom build.run import one\n"
+    "def test_local():\n"
+    "    pathlib.Path('build/out.py').write_text('x')\n"
+    "    assert json.loads(pathlib.Path('local.json').read_text()) == [one]\n",
+}
+RED = {**NEEDS, "local.json": "[0]", "build/out.py": "", "build/a.log": ""}
+SPOILED = "can not be compared with the task's beginning: what is ignored has changed: "
+IN_IGNORED: list[tuple[Files, Files, str, str]] = [
+    (NEEDS, {"local.json": None, "new.py": ""}, "failed", f"{SPOILED}local.json"),
+    (NEEDS, {"build/run.py": "one = 20\n"}, "failed", f"{SPOILED}build/run.py"),
+    (RED, {"build/out.py": "y", "new.py": ""}, "none", "was red before"),  # the test writes it
+    (RED, {"build/new.py": "", "build/a.log": "y"}, "none", "was red before"),
+]
 SKIPPING = f"{HOOK}@pytest.mark.skip\ndef test_s(): pass\n"
 ALL_SKIPPED = "pytest -x -q: none, all tests were skipped"
 STORIES: list[tuple[Any, ...]] = [
@@ -550,6 +567,7 @@ STORIES: list[tuple[Any, ...]] = [
     *((OLD | {"test_old.py": text}, CHANGED, *rest, "") for text, *rest in QUOTED),
     *((PYTHON | before, *rest) for before, *rest in COMPARED),
     *((BACK, *rest) for rest in IN_BACK),
+    *((old, new, "Do it", *rest) for old, new, *rest in IN_IGNORED),
     (
         {"test_s.py": SKIPPING + "def test_t(): pass\n"},
         {"a.py": "", "test_t.py": "def test_u(): 0\n"},

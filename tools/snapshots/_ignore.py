@@ -3,9 +3,9 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -358,12 +358,14 @@ class Rules:
     """Which paths are outside of snapshots; equal rules have equal encodings.
 
     ``repositories`` are the ``.git`` that are git's own, ``tracked`` the files that count though
-    patterns fit them, since git tracks them. ``sources`` that come later count more.
+    patterns fit them, since git tracks them. ``sources`` that come later count more. ``ignored``
+    are paths that were left alone when the rules were frozen, each with what tells a change.
     """
 
     sources: tuple[Source, ...] = ()
     repositories: frozenset[str] = frozenset()
     tracked: frozenset[str] = frozenset()
+    ignored: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @cached_property
     def _scopes(self) -> Scopes:
@@ -394,6 +396,7 @@ class Rules:
             "sources": [asdict(each) for each in self.sources],
             "repositories": sorted(self.repositories),
             "tracked": sorted(self.tracked),
+            "ignored": dict(sorted(self.ignored.items())),
         }
         return json.dumps(plain, separators=(",", ":")).encode()
 
@@ -402,7 +405,8 @@ def decoded(data: bytes) -> Rules:
     """Return the rules that were stored."""
     plain = json.loads(data)
     sources = (Source(**{**each, "lines": tuple(each["lines"])}) for each in plain["sources"])
-    return Rules(tuple(sources), frozenset(plain["repositories"]), frozenset(plain["tracked"]))
+    known = frozenset(plain["repositories"]), frozenset(plain["tracked"])
+    return Rules(tuple(sources), *known, plain.get("ignored", {}))
 
 
 # --- The patterns that git reads outside of ignore files; git itself is not run in a workspace.

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from daruma.tools.files import Parts
 from daruma.tools.snapshots._ignore import Rules, decoded, frozen
-from daruma.tools.snapshots._states import Reader, Statuses, Walk, as_changes, between
+from daruma.tools.snapshots._states import Reader, Statuses, Walk, as_changes, between, noted
 from daruma.tools.snapshots._store import (
     ChangedBy,
     Contents,
@@ -224,7 +224,7 @@ class Recorder:
         interrupted = by == "others" and last is not None and last.opens
         by = "work" if interrupted else by
         if last is None or fresh:
-            rules = frozen(top, self.workspace, self.exclude)
+            rules = noted(self.workspace, frozen(top, self.workspace, self.exclude))
         else:  # those of the thread's last snapshot
             rules = decoded(contents.blob(last.rules))
         root, unkept = self.seen(contents, top, rules)

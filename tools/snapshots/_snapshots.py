@@ -21,6 +21,7 @@ from daruma.tools.snapshots._states import (
     materialise,
     meant,
     seen_again,
+    status_of,
     unheld,
 )
 from daruma.tools.snapshots._store import (
@@ -150,6 +151,13 @@ class Snapshots(Recorder):
             ignored = [p for p in unheld(self.workspace, rules) if FETCHED.isdisjoint(p)]
             made = [each for each in ignored if _is_new(self.workspace.joinpath(*each), old.at)]
         return (*new.unkept, *sorted(told(each) for each in made if each[-1] != ".git"))
+
+    def spoiled(self, snapshot: str, until: float = float("inf")) -> tuple[str, ...]:
+        """Return what was ignored then and is gone, or has changed before ``until``."""
+        with self.store.locked() as contents:
+            rules = decoded(contents.blob(self.recorded(contents).named(snapshot).rules))
+        now = ((path, was, status_of(self.workspace / path)) for path, was in rules.ignored.items())
+        return tuple(told((path,)) for path, was, (is_, at) in now if is_ != was and at < until)
 
     def text(self, snapshot: str, path: str) -> str | None:
         """Return what a file held in a snapshot; None where it was no file, or is not kept."""

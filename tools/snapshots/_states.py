@@ -2,11 +2,13 @@
 
 import errno
 import os
+import re
 import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -470,6 +472,37 @@ def unheld(workspace: Path, rules: Rules) -> Iterator[Parts]:
             if not ours and is_lasting("/".join(parts), directory=directory):
                 yield parts
         folders[:] = [name for name in folders if name not in left]
+
+
+_BY_RUNS: Final = re.compile(
+    r"\.git|\.tox|\.hypothesis|\.nyc_output|htmlcov|\.?coverage(?:\..*)?|target|logs?|te?mp"
+    r"|\.idea|\.DS_Store|.*(?:cache_*|\.log|\.o|\.pid|\.pyc|\.sw.|\.tsbuildinfo|~)"
+)
+"""Names of what checks, compilers, git and editors write by themselves."""
+
+
+def noted(workspace: Path, rules: Rules, most: int = 1_000) -> Rules:
+    """Return rules with what they ignore and what lies right in it, at most so much of each."""
+
+    def some(paths: Iterable[Path]) -> list[Path]:
+        return [*islice((each for each in paths if not _BY_RUNS.fullmatch(each.name)), most)]
+
+    tops = some(workspace.joinpath(*each) for each in unheld(workspace, rules))
+    folders = (each for each in tops if status_of(each)[0] == "directory")
+    listed = (found for each in folders for found in islice(os.walk(each), 1))
+    inside = some(Path(at, name) for at, *names in listed for name in chain(*names))
+    found = {str(each.relative_to(workspace)): status_of(each)[0] for each in (*tops, *inside)}
+    return replace(rules, ignored=found)
+
+
+def status_of(path: Path) -> tuple[str, float]:
+    """Return what tells a change, and its Unix time; of a folder nothing but that it is there."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return "", 0.0
+    directory = stat.S_ISDIR(found.st_mode)
+    return "directory" if directory else file_status(found).decode(), found.st_ctime
 
 
 # --- Writing a snapshot's files into a folder of their own.
