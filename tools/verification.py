@@ -626,7 +626,8 @@ async def _why_unchecked(state: State, context: Context) -> str:
     if changed and snapshots and began and began.snapshot:  # else nobody can tell: it is checked
         taken = await in_thread(snapshots.take, "verification", by="work")
         changes = await in_thread(snapshots.changes, began.snapshot, taken.snapshot.id)
-        changed = any(is_lasting(each.path) for each in changes)
+        spoiled = await in_thread(snapshots.spoiled, began.snapshot)
+        changed = bool(spoiled) or any(is_lasting(each.path) for each in changes)
     return "" if changed else "nothing to verify: the task changed no file of its workspace"
 
 

@@ -93,6 +93,7 @@ GAVE_UP = "gave_up_after_reflections"
 OUT = "max_steps_exceeded"
 RED: dict[str, Any] = {"files": {}}
 """A workspace where ``test -f ok`` is red."""
+HELD: dict[str, Any] = {"files": {"ok": "", ".gitignore": "x", "x": ""}}
 
 STORIES = [
     # react, the default: checked where the task changed its workspace (MO-04)
@@ -104,6 +105,7 @@ STORIES = [
     Story("reads, green", NOT_CHECKED, [look("ok"), say()], settings=CHECKED),
     Story("reads, red", NOT_CHECKED, [look("."), say()], settings=CHECKED, **RED),
     Story("a command that changes nothing", NOT_CHECKED, [run("ls"), say()], settings=CHECKED),
+    Story("removes what git ignores", "completed", [run("rm x"), say()], settings=CHECKED, **HELD),
     Story("writes, nothing to run", NOT_CHECKED, [OK, say()], files={}),
     Story("writes, green", "completed", [MESS, say()], settings=CHECKED, says="Done."),
     Story("makes it green", "completed", [OK, say()], settings=CHECKED, **RED),
