@@ -275,11 +275,16 @@ def _leave_out(known: bool, messages: Sequence[AnyMessage]) -> bool:  # noqa: FB
     )
 
 
-END_REASON_KEYS = ("finish_reason", "stop_reason", "done_reason")
-"""Where providers say why an answer ended: OpenAI and Google, Anthropic, Ollama."""
-_NOT_BY_THE_MODEL = frozenset(
-    {"length", "content_filter", "max_tokens", "model_context_window_exceeded", "safety"}
+END_REASON_KEYS = ("finish_reason", "stop_reason", "stopReason", "done_reason")
+"""Where providers say why an answer ended: OpenAI and Google, Anthropic, Bedrock, Ollama."""
+
+_BY_THE_MODEL = re.compile(
+    r"(?:(?:reason_)?stop(?:_sequence)?|eos(?:_token)?|end(?:_turn|_?of_?text)?|completed?|finish(?:ed)?"
+    r"|(?:tool|function)_?calls?|tool_?use|success|normal|done|null|none)*",
+    re.IGNORECASE,
 )
+"""How all of them say that it is whole, for which there are few words (a stream may repeat one). An
+unknown word is none: a half answer would pass in silence, a whole one is refused by that word."""
 
 
 REASONING: Final = "reasoning_content"
@@ -309,6 +314,10 @@ def _thoughts(block: object) -> list[object]:
 
 
 def cut_off_reason(message: AIMessage) -> str:
-    """Return why an answer was ended by a limit or a filter; empty if by the model itself."""
-    said = (str(message.response_metadata.get(key)) for key in END_REASON_KEYS)
-    return next((why for why in said if why.lower() in _NOT_BY_THE_MODEL), "")
+    """Return why an answer was not ended by the model itself; empty if it was (MO-10, TL-17)."""
+    told = message.response_metadata
+    said = [told.get(key) for key in END_REASON_KEYS]
+    if isinstance(details := told.get("incomplete_details"), Mapping):  # OpenAI's Responses API
+        said += details.values()
+    reasons = (why for why in said if isinstance(why, str))
+    return next((why for why in reasons if not _BY_THE_MODEL.fullmatch(why.replace("-", "_"))), "")

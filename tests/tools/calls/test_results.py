@@ -74,7 +74,12 @@ def test_calls_that_did_not_run_are_answered_at_the_end() -> None:
 
 
 def test_an_answer_that_a_limit_ended_is_known() -> None:
-    """TL-12: in the words of OpenAI, Google, Anthropic and Ollama: nothing of it may run."""
+    """TL-12, MO-10: in the words of many providers, unknown ones too: nothing of it may run."""
+    bad = ("refusal", "content_filtered", "guardrail_intervened", "error", "RECITATION", "OTHER")
+    bad += ("PROHIBITED_CONTENT", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "pause_turn")
+    bad += ("SPII", "ERROR_TOXIC", "max_output", "incomplete", "lengthlength", "any_new_word")
+    good = ("end_turn", "STOP", "stopstop", "tool-calls", "tool_use", "TOOL_CALL", "stop_sequence")
+    good += ("function_call", "COMPLETE", "eos_token", "eos", "FINISHED", "REASON_STOP", "null", "")
     metadata: Any
     for metadata, why in (
         ({"finish_reason": "length"}, "length"),
@@ -85,6 +90,13 @@ def test_an_answer_that_a_limit_ended_is_known() -> None:
         ({"finish_reason": "stop"}, ""),
         ({"stop_reason": None}, ""),
         ({}, ""),
+        ({"finish_reason": "stop", "stop_reason": 128009}, ""),
+        ({"stopReason": "guardrail_intervened"}, "guardrail_intervened"),
+        ({"stopReason": "end_turn"}, ""),
+        ({"status": "incomplete", "incomplete_details": {"reason": "max_tokens"}}, "max_tokens"),
+        ({"status": "completed", "incomplete_details": None}, ""),
+        *(({"finish_reason": each}, each) for each in bad),
+        *(({"finish_reason": each}, "") for each in good),
     ):
         assert cut_off_reason(AIMessage("x", response_metadata=metadata)) == why
 
