@@ -520,5 +520,8 @@ def storable_text(text: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text shows nothing: white space, control and zero-width characters only."""
-    return all(each.isspace() or unicodedata.category(each) in ("Cf", "Cc") for each in text)
+    """Whether a text shows nothing: white space, what is drawn as nothing, control characters."""
+    return all(
+        each.isspace() or unicodedata.category(each) in ("Cf", "Cc") or each in _BLANK_LETTERS
+        for each in _SELECTORS.sub("", text)
+    )

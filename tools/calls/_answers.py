@@ -359,6 +359,12 @@ def audit_answer(
 # --- Answers that are no end of the work: empty ones, refusals, what was cut off. Pure.
 
 
+_NO_WORDS: Final = re.compile(
+    r"<[|｜][^<>|｜\n]{1,40}[|｜]>|</s>|<(?:eos|end_of_turn)>|```[\w-]*\s*```|~~~[\w-]*\s*~~~"
+)
+"""Tokens with which models end an answer and servers should; fences around nothing."""
+
+
 def unusable_answer(message: AIMessage, node: str, asked: int = 1) -> Failure | None:
     """Return what is wrong with an answer without calls, None if it is one.
 
@@ -371,7 +377,7 @@ def unusable_answer(message: AIMessage, node: str, asked: int = 1) -> Failure | 
         what, said = "refusal", f"the model refused: {storable_text(str(refused))[:300]}"
     elif reason := cut_off_reason(message):
         what, said = "answer_cut_off", f"the model's answer was cut off ({reason})"
-    elif is_blank(message.text):
+    elif is_blank(_NO_WORDS.sub("", message.text)):
         parts = message.content if isinstance(message.content, list) else ()
         kinds = {part.get("type") for part in parts if isinstance(part, dict)}
         thought = kinds & {"reasoning", "thinking", "redacted_thinking"}

@@ -467,10 +467,17 @@ def test_blank_answers_refusals_and_cut_offs_are_no_ends() -> None:
         (answer("So far", "content_filter"), "answer_cut_off"),
         (answer(""), "empty_answer"),
         (answer(" \n\u200b"), "empty_answer"),
+        (answer("\u2800\u3164\ufe0f"), "empty_answer"),
+        (answer("<|im_end|>\n</s>"), "empty_answer"),
+        (answer("<｜end▁of▁sentence｜>"), "empty_answer"),
+        (answer("<end_of_turn>"), "empty_answer"),
+        (answer("```python\n\n```"), "empty_answer"),
+        (answer("~~~\n~~~"), "empty_answer"),
     ):
         found = unusable_answer(message, "main")
 
         assert found is not None
         assert (found.code, found.node, found.original_error) == ("llm_failure", "main", name)
         assert name in UNUSABLE
-    assert unusable_answer(answer("No."), "main") is None
+    for text in ("No.", "\u2705\ufe0f", "It ends with <|im_end|>.", "<s>", "```\n0\n```", "```"):
+        assert unusable_answer(answer(text), "main") is None
