@@ -253,23 +253,42 @@ _PLAIN = re.compile(r"[\w./:=@%+,-]*")
 _RESERVED: Final = frozenset({
     "!", "{", "coproc", "do", "elif", "else", "if", "then", "time", "until", "while",
 })  # fmt: skip
-_SHELLS: Final = frozenset({"ash", "bash", "busybox", "dash", "fish", "ksh", "mksh", "sh", "zsh"})
+_SHELLS: Final = frozenset({
+    "ash", "bash", "busybox", "csh", "dash", "elvish", "fish", "ksh", "ksh93", "lksh", "mksh", "nu",
+    "posh", "pwsh", "rbash", "rksh", "sh", "tcsh", "xonsh", "yash", "zsh",
+})  # fmt: skip
 _TAKE_LINES: Final = _SHELLS | {
-    "doas", "env", "eval", "flock", "parallel", "runuser", "script", "sg", "ssh", "su", "sudo",
-    "trap", "watch",
+    "byobu", "capsh", "concurrently", "doas", "entr", "env", "eval", "flock", "hyperfine",
+    "nix-shell", "nodemon", "parallel", "runuser", "screen", "script", "sg", "ssh", "su", "sudo",
+    "tmux", "trap", "watch", "watchexec", "xterm",
 }  # fmt: skip
 _TAKE_COMMANDS: Final = _TAKE_LINES | {
-    ".", "arch", "builtin", "bwrap", "caffeinate", "chroot", "chrt", "command", "entr", "exec",
-    "fakeroot", "fd", "find", "firejail", "gtimeout", "ionice", "linux32", "linux64", "ltrace",
-    "nice", "nohup", "npx", "nsenter", "numactl", "pipenv", "pkexec", "poetry", "prlimit", "proot",
-    "setarch", "setpriv", "setsid", "source", "stdbuf", "strace", "systemd-run", "taskset", "time",
-    "timeout", "toybox", "unbuffer", "unshare", "uv", "uvx", "xargs",
+    ".", "arch", "builtin", "bwrap", "caffeinate", "catchsegv", "cgexec", "choom", "chpst",
+    "chronic", "chroot", "chrt", "command", "cpulimit", "cross-env", "dbus-launch",
+    "dbus-run-session", "dumb-init", "eatmydata", "exec", "fakechroot", "fakeroot", "faketime",
+    "fd", "find", "firejail", "gdb", "gosu", "gtimeout", "i386", "i486", "i586", "i686", "ionice",
+    "ld-linux-aarch64.so.1", "ld-linux-x86-64.so.2", "ld-linux.so.2", "ld-musl-aarch64.so.1",
+    "ld-musl-x86_64.so.1", "ld.so", "linux32", "linux64", "lldb", "ltrace", "nice", "nohup", "npx",
+    "nsenter", "numactl", "perf", "pipenv", "pkexec", "poetry", "prlimit", "proot", "proxychains",
+    "proxychains4", "rr", "run0", "runcon", "setarch", "setlock", "setpriv", "setsid", "softlimit",
+    "source", "ssh-agent", "start-stop-daemon", "stdbuf", "strace", "su-exec", "systemd-inhibit",
+    "systemd-run", "taskset", "time", "timeout", "tini", "torify", "torsocks", "toybox",
+    "uclampset", "uname26", "unbuffer", "unshare", "uv", "uvx", "valgrind", "x86_64", "xargs",
+    "xvfb-run",
 }  # fmt: skip
+_TAKE_AFTER: Final = {
+    "git": {"bisect", "difftool", "filter-branch", "foreach", "rebase"},
+    **{name: {"dlx", "exec", "x"} for name in ("bun", "npm", "pnpm", "yarn")},
+    **{name: {"run"} for name in ("conda", "hatch", "mamba", "micromamba", "pdm", "pixi", "rye")},
+    **{name: {"exec"} for name in ("asdf", "bundle", "direnv", "ip", "mise", "pyenv", "rbenv")},
+}
+"""Programs that take commands and lines where one of these words stands behind them."""
 
 _FILL_IN: Final = frozenset({"parallel", "xargs"})
 _ONLY_TELL: Final = frozenset({("command", "-v"), ("command", "-V")})
 _HIDE: Final = frozenset({"alias", "at", "batch", "enable", "hash"})
 """What a name means after them, or what they are given to read, is not in the line."""
+_GIT_ALIAS = re.compile(r"(?:-c|--config-env=)?alias\.[^=\s]+=", re.IGNORECASE)
 
 _VALUED: Final = frozenset({"-o", "+o", "-O", "+O", "-j", "--init-file", "--rcfile"})
 _REPLACES = re.compile(r"-\w*[IiJ]|--repl")
@@ -305,9 +324,12 @@ def program_of(word: str) -> str:
 
 def _behind(command: Words, depth: int) -> Iterator[Words]:
     program = program_of(command[0])
-    if program in _HIDE:
+    if program in _HIDE or (
+        "git" in map(program_of, command) and any(map(_GIT_ALIAS.match, command))
+    ):
         raise Unclear
-    if program not in _TAKE_COMMANDS or command[:2] in _ONLY_TELL:
+    takes = program in _TAKE_COMMANDS or _takes_lines(program, command)
+    if not takes or command[:2] in _ONLY_TELL:
         return
     if len(command) > MOST_WORDS or _reads_input(command):
         raise Unclear
@@ -318,7 +340,7 @@ def _behind(command: Words, depth: int) -> Iterator[Words]:
     for rest in filter(None, rests):
         put = (rest[0], UNKNOWN_WORD, *rest[1:]) if anywhere else (*rest, UNKNOWN_WORD)
         yield put if fills else rest
-    if any(program_of(word) in _TAKE_LINES for word in command):
+    if any(_takes_lines(program_of(word), command) for word in command):
         # An argument may be read as a line, all of them, or an option's with all behind.
         whole = " ".join(command[1:])
         lines = [text for text in (*command[1:], whole) if not _PLAIN.fullmatch(text)]
@@ -326,6 +348,10 @@ def _behind(command: Words, depth: int) -> Iterator[Words]:
         lines += [" ".join([found[1] or found[2], *command[at:]]) for at, found in glued if found]
         for text in sorted(lines):
             yield from commands_started(text, depth - 1)
+
+
+def _takes_lines(program: str, command: Words) -> bool:
+    return program in _TAKE_LINES or not _TAKE_AFTER.get(program, set()).isdisjoint(command)
 
 
 def _reads_input(command: Words) -> bool:

@@ -58,6 +58,16 @@ RUN_IT = [
     "env '-Sgit push'", "env --split-string='git push'", "su -c'git push'",
     "sg g 'git push'", "script -qc'git push' x", "xargs -I% sudo git push %",
     "nice env '-Sgit push'",
+    "rbash -c 'git push'", "tcsh -c 'git push'", "fish -c 'git push'", "csh -c git\\ push",
+    "x86_64 git push", "setarch -R git push", "i386 git push", "linux64 git push",
+    "/lib64/ld-linux-x86-64.so.2 /usr/bin/git push", "choom -n 0 -- git push", "ld.so git push",
+    "valgrind -q git push", "gdb --args git push", "perf stat git push", "xvfb-run git push",
+    "tmux new -d 'git push'", "screen -dm git push", "hyperfine 'git push'", "entr -s 'git push'",
+    "git submodule foreach git push", "git submodule foreach --recursive 'git push || :'",
+    "git bisect run git push", "git rebase -x 'git push' main", "git rebase --exec='git push' a",
+    "nice git submodule foreach 'git push'", "git filter-branch --tree-filter 'git push'",
+    "npm exec -- git push", "npm exec -c 'git push'", "pnpm dlx git push", "yarn exec git push",
+    "bun x git push", "conda run -n a git push", "bundle exec git push", "ip netns exec a git push",
     ">f git push", "git >f push", "git 2>f push", "2>&1 git push", "f() { git push; }; f",
 ]  # fmt: skip
 
@@ -75,7 +85,8 @@ UNCLEAR = [
     "parallel ::: 'git push'", "xargs -I% git %", "echo git push | xargs nice",
     "ls | xargs -a f git",
     "hash -p /usr/bin/git g; g push", "git push -f | at now", "echo git push | at now",
-    'echo "`a \\"b\\"`"', 'echo "a"#b; git push',
+    "git -c alias.p=push p", "git -calias.p='!git push' p", "nice git -c Alias.p=push p",
+    "echo git push | tcsh", "echo git push | rbash", 'echo "`a \\"b\\"`"', 'echo "a"#b; git push',
 ]  # fmt: skip
 
 
@@ -118,6 +129,16 @@ def test_other_lines_are_left_alone() -> None:
         "bash -o pipefail run.sh",
         "env pytest --co",
         "bash -c 'ls -l'",
+        "git rebase main",
+        "git rebase -x 'pytest && git status' main",
+        "git submodule foreach git status",
+        "git -c user.name='A B' commit -m 'git push'",
+        "git add alias.py",
+        "git config --get alias.push",
+        "npm exec -- eslint .",
+        "npm install x",
+        "valgrind ./a.out",
+        "tmux new -d 'make test'",
         "mkdir -p a && cd a",
         "if [[ -f $X ]]; then echo $Y; fi",
         "",
