@@ -11,10 +11,11 @@ from base64 import b64decode
 from binascii import Error as NoBase64
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
+from html import escape
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from pydantic import BaseModel
 
@@ -158,8 +159,18 @@ def read_live_values(keys: Iterable[str] = ()) -> tuple[str, ...]:
 @lru_cache(maxsize=256)
 def _forms(values: tuple[str, ...]) -> tuple[str, ...]:
     secret = {v for v in values if _is_secret(v)}
-    forms = {*secret, *(json.dumps(v)[1:-1] for v in secret), *(quote(v, safe="") for v in secret)}
-    return tuple(sorted(forms, key=len, reverse=True))
+    literals = (json.dumps, partial(json.dumps, ensure_ascii=False), repr)
+    quoted = {write(v)[1:-1] for write in literals for v in secret}
+    twice = {write(v)[1:-1] for write in literals for v in quoted}
+    others = {write(v) for write in (partial(quote, safe=""), quote_plus, escape) for v in secret}
+    return tuple(sorted(secret | quoted | twice | others, key=len, reverse=True))
+
+
+@lru_cache(maxsize=256)
+def _marks(forms: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what any of the forms holds: fewer and shorter texts, to be looked for first."""
+    runs = {max(re.findall("[A-Za-z0-9]+", form), key=len, default="") for form in forms}
+    return tuple(run for run in runs if not any(each in run for each in runs - {run}))
 
 
 def _is_secret(value: str) -> bool:
@@ -191,7 +202,7 @@ def mask_keys(value: T) -> T:
     texts: list[str] = []
     _gather(value, texts)
     held = "\0".join(texts).__contains__
-    if not any(map(held, live)) and not any(map(held, _HELD)):
+    if not any(map(held, _HELD)) and not (any(map(held, _marks(live))) and any(map(held, live))):
         return value
     found: T = _rebuilt(value, live)
     return found

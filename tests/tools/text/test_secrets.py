@@ -1,10 +1,12 @@
 """No key is told, wherever it came from."""
 
+import html
 import json
 from base64 import b64encode
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -139,6 +141,23 @@ def test_values_of_the_environments_secrets_are_masked(
 
     assert (without_keys(f"it is {secret}!") == "it is [key]!") is hides
     assert ("[key]" in without_keys(json.dumps({"a": secret}))) is hides
+
+
+def test_secrets_are_masked_in_the_forms_that_programs_write_them_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SE-08: quoted by Python, JSON (also twice), HTML, and addresses."""
+    value = "p\u00e4'ss\"w\\\u00f6rd &<9X7q"
+    monkeypatch.setenv("DB_PASSWORD", value)
+    once = json.dumps({"a": value})
+
+    for written in (
+        *(value, repr(value), repr([value, "b"]), repr(once)),
+        *(once, json.dumps(once), json.dumps(value, ensure_ascii=False), json.dumps(repr(value))),
+        *(html.escape(value), quote(value, safe=""), quote_plus(value)),
+    ):
+        assert "9X7q" not in without_keys(f"it is {written}!"), written
+        assert "9X7q" not in str(mask_keys({"said": f"it is {written}!"})), written
 
 
 def test_the_secrets_of_an_env_file_are_masked(tmp_path: Path) -> None:
