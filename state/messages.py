@@ -279,13 +279,12 @@ END_REASON_KEYS = ("finish_reason", "stop_reason", "stopReason", "done_reason")
 """Where providers say why an answer ended: OpenAI and Google, Anthropic, Bedrock, Ollama."""
 
 _BY_THE_MODEL = re.compile(
-    r"(?:(?:reason_)?stop(?:_sequence)?|eos(?:_token)?|end(?:_turn|_?of_?text)?|completed?|finish(?:ed)?"
-    r"|(?:tool|function)_?calls?|tool_?use|success|normal|done|null|none)*",
+    r"(?:(?:reason_)?stop(?:[_-]sequence)?|eos(?:_token)?|end(?:_turn|_?of_?text)?|completed?|null|none"
+    r"|finish(?:ed)?|(?:tool|function)[_-]?calls?|tool[_-]?use|success|normal|done)*",
     re.IGNORECASE,
 )
-"""How all of them say that it is whole, for which there are few words (a stream may repeat one). An
-unknown word is none: a half answer would pass in silence, a whole one is refused by that word."""
-
+"""How all of them say that it is whole (a stream may repeat it). Any other word is taken for none:
+what is refused by mistake is told with that word, and half an answer would pass in silence."""
 
 REASONING: Final = "reasoning_content"
 """Where an answer holds what its model thought, beside its text: the name that servers give it."""
@@ -319,5 +318,4 @@ def cut_off_reason(message: AIMessage) -> str:
     said = [told.get(key) for key in END_REASON_KEYS]
     if isinstance(details := told.get("incomplete_details"), Mapping):  # OpenAI's Responses API
         said += details.values()
-    reasons = (why for why in said if isinstance(why, str))
-    return next((why for why in reasons if not _BY_THE_MODEL.fullmatch(why.replace("-", "_"))), "")
+    return next((w for w in said if isinstance(w, str) and not _BY_THE_MODEL.fullmatch(w)), "")

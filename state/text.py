@@ -520,8 +520,6 @@ def storable_text(text: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text shows nothing: white space, what is drawn as nothing, control characters."""
-    return all(
-        each.isspace() or unicodedata.category(each) in ("Cf", "Cc") or each in _BLANK_LETTERS
-        for each in _SELECTORS.sub("", text)
-    )
+    """Whether a text shows nothing; letters that are unknown here (newer, private) may show."""
+    hidden = (each for each in text if not each.isspace())
+    return all(is_hidden(each) and unicodedata.category(each) not in "CnCoCs" for each in hidden)

@@ -359,9 +359,7 @@ def audit_answer(
 # --- Answers that are no end of the work: empty ones, refusals, what was cut off. Pure.
 
 
-_NO_WORDS: Final = re.compile(
-    r"<[|｜][^<>|｜\n]{1,40}[|｜]>|</s>|<(?:eos|end_of_turn)>|```[\w-]*\s*```|~~~[\w-]*\s*~~~"
-)
+_NO_WORDS = re.compile(r"<[|｜][^<>|｜\n]+[|｜]>|<(?:/s|eos|end_of_turn)>|([`~]{3})[\w-]*\s*\1")
 """Tokens with which models end an answer and servers should; fences around nothing."""
 
 

@@ -254,41 +254,32 @@ _RESERVED: Final = frozenset({
     "!", "{", "coproc", "do", "elif", "else", "if", "then", "time", "until", "while",
 })  # fmt: skip
 _SHELLS: Final = frozenset({
-    "ash", "bash", "busybox", "csh", "dash", "elvish", "fish", "ksh", "ksh93", "lksh", "mksh", "nu",
-    "posh", "pwsh", "rbash", "rksh", "sh", "tcsh", "xonsh", "yash", "zsh",
+    "ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "ksh93", "mksh", "pwsh", "rbash",
+    "rksh", "sh", "tcsh", "yash", "zsh",
 })  # fmt: skip
 _TAKE_LINES: Final = _SHELLS | {
-    "byobu", "capsh", "concurrently", "doas", "entr", "env", "eval", "flock", "hyperfine",
-    "nix-shell", "nodemon", "parallel", "runuser", "screen", "script", "sg", "ssh", "su", "sudo",
-    "tmux", "trap", "watch", "watchexec", "xterm",
+    "capsh", "doas", "entr", "env", "eval", "flock", "hyperfine", "parallel", "runuser", "screen",
+    "script", "sg", "ssh", "su", "sudo", "tmux", "trap", "watch", "watchexec",
 }  # fmt: skip
 _TAKE_COMMANDS: Final = _TAKE_LINES | {
-    ".", "arch", "builtin", "bwrap", "caffeinate", "catchsegv", "cgexec", "choom", "chpst",
-    "chronic", "chroot", "chrt", "command", "cpulimit", "cross-env", "dbus-launch",
-    "dbus-run-session", "dumb-init", "eatmydata", "exec", "fakechroot", "fakeroot", "faketime",
-    "fd", "find", "firejail", "gdb", "gosu", "gtimeout", "i386", "i486", "i586", "i686", "ionice",
-    "ld-linux-aarch64.so.1", "ld-linux-x86-64.so.2", "ld-linux.so.2", "ld-musl-aarch64.so.1",
+    ".", "arch", "builtin", "bundle", "bwrap", "caffeinate", "cgexec", "choom", "chronic", "chroot",
+    "chrt", "command", "conda", "dbus-run-session", "direnv", "eatmydata", "exec", "fakechroot",
+    "fakeroot", "faketime", "fd", "find", "firejail", "gdb", "gtimeout", "hatch", "i386", "i686",
+    "ionice", "ip", "ld-linux-aarch64.so.1", "ld-linux-x86-64.so.2", "ld-linux.so.2",
     "ld-musl-x86_64.so.1", "ld.so", "linux32", "linux64", "lldb", "ltrace", "nice", "nohup", "npx",
-    "nsenter", "numactl", "perf", "pipenv", "pkexec", "poetry", "prlimit", "proot", "proxychains",
-    "proxychains4", "rr", "run0", "runcon", "setarch", "setlock", "setpriv", "setsid", "softlimit",
-    "source", "ssh-agent", "start-stop-daemon", "stdbuf", "strace", "su-exec", "systemd-inhibit",
-    "systemd-run", "taskset", "time", "timeout", "tini", "torify", "torsocks", "toybox",
-    "uclampset", "uname26", "unbuffer", "unshare", "uv", "uvx", "valgrind", "x86_64", "xargs",
-    "xvfb-run",
+    "nsenter", "numactl", "pdm", "perf", "pipenv", "pkexec", "poetry", "prlimit", "proot", "rr",
+    "setarch", "setpriv", "setsid", "source", "start-stop-daemon", "stdbuf", "strace",
+    "systemd-run", "taskset", "time", "timeout", "tini", "toybox", "uname26", "unbuffer", "unshare",
+    "uv", "uvx", "valgrind", "x86_64", "xargs", "xvfb-run",
 }  # fmt: skip
-_TAKE_AFTER: Final = {
-    "git": {"bisect", "difftool", "filter-branch", "foreach", "rebase"},
-    **{name: {"dlx", "exec", "x"} for name in ("bun", "npm", "pnpm", "yarn")},
-    **{name: {"run"} for name in ("conda", "hatch", "mamba", "micromamba", "pdm", "pixi", "rye")},
-    **{name: {"exec"} for name in ("asdf", "bundle", "direnv", "ip", "mise", "pyenv", "rbenv")},
-}
-"""Programs that take commands and lines where one of these words stands behind them."""
+_TAKE_SOME: Final = frozenset({"bun", "git", "npm", "pnpm", "yarn"})
+_TAKE_BEHIND = frozenset({"bisect", "dlx", "exec", "filter-branch", "foreach", "rebase", "x"})
 
 _FILL_IN: Final = frozenset({"parallel", "xargs"})
 _ONLY_TELL: Final = frozenset({("command", "-v"), ("command", "-V")})
 _HIDE: Final = frozenset({"alias", "at", "batch", "enable", "hash"})
 """What a name means after them, or what they are given to read, is not in the line."""
-_GIT_ALIAS = re.compile(r"(?:-c|--config-env=)?alias\.[^=\s]+=", re.IGNORECASE)
+_GIT_ALIAS = re.compile(r" (?:-c|--config-env)[ =]?alias\.", re.IGNORECASE)
 
 _VALUED: Final = frozenset({"-o", "+o", "-O", "+O", "-j", "--init-file", "--rcfile"})
 _REPLACES = re.compile(r"-\w*[IiJ]|--repl")
@@ -324,9 +315,7 @@ def program_of(word: str) -> str:
 
 def _behind(command: Words, depth: int) -> Iterator[Words]:
     program = program_of(command[0])
-    if program in _HIDE or (
-        "git" in map(program_of, command) and any(map(_GIT_ALIAS.match, command))
-    ):
+    if program in _HIDE or _GIT_ALIAS.search(" ".join(command)):
         raise Unclear
     takes = program in _TAKE_COMMANDS or _takes_lines(program, command)
     if not takes or command[:2] in _ONLY_TELL:
@@ -351,7 +340,9 @@ def _behind(command: Words, depth: int) -> Iterator[Words]:
 
 
 def _takes_lines(program: str, command: Words) -> bool:
-    return program in _TAKE_LINES or not _TAKE_AFTER.get(program, set()).isdisjoint(command)
+    """Whether a program takes lines, if only as `git rebase` and `npm exec` do."""
+    some = program in _TAKE_SOME and not _TAKE_BEHIND.isdisjoint(command)
+    return some or program in _TAKE_LINES
 
 
 def _reads_input(command: Words) -> bool:
