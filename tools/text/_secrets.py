@@ -161,9 +161,9 @@ def _forms(values: tuple[str, ...]) -> tuple[str, ...]:
     secret = {v for v in values if _is_secret(v)}
     literals = (json.dumps, partial(json.dumps, ensure_ascii=False), repr)
     quoted = {write(v)[1:-1] for write in literals for v in secret}
-    twice = {write(v)[1:-1] for write in literals for v in quoted}
-    others = {write(v) for write in (partial(quote, safe=""), quote_plus, escape) for v in secret}
-    return tuple(sorted(secret | quoted | twice | others, key=len, reverse=True))
+    forms = secret | quoted | {write(v)[1:-1] for write in literals for v in quoted}
+    forms |= {write(v) for write in (partial(quote, safe=""), quote_plus, escape) for v in secret}
+    return tuple(sorted(forms, key=len, reverse=True))
 
 
 @lru_cache(maxsize=256)

@@ -75,11 +75,15 @@ def test_calls_that_did_not_run_are_answered_at_the_end() -> None:
 
 def test_an_answer_that_a_limit_ended_is_known() -> None:
     """TL-12, MO-10: in the words of many providers, unknown ones too: nothing of it may run."""
-    bad = ("refusal", "content_filtered", "guardrail_intervened", "error", "RECITATION", "OTHER")
-    bad += ("PROHIBITED_CONTENT", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "pause_turn")
-    bad += ("SPII", "ERROR_TOXIC", "max_output", "incomplete", "lengthlength", "any_new_word")
-    good = ("end_turn", "STOP", "stopstop", "tool-calls", "tool_use", "TOOL_CALL", "stop_sequence")
-    good += ("function_call", "COMPLETE", "eos_token", "eos", "FINISHED", "REASON_STOP", "null", "")
+    bad = [
+        *("refusal", "content_filtered", "guardrail_intervened", "error", "RECITATION", "OTHER"),
+        *("PROHIBITED_CONTENT", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "pause_turn"),
+        *("SPII", "ERROR_TOXIC", "max_output", "incomplete", "lengthlength", "any_new_word"),
+    ]
+    good = [
+        *("end_turn", "STOP", "stopstop", "tool-calls", "tool_use", "TOOL_CALL", "stop_sequence"),
+        *("function_call", "COMPLETE", "eos_token", "eos", "FINISHED", "REASON_STOP", "null", ""),
+    ]
     metadata: Any
     for metadata, why in (
         ({"finish_reason": "length"}, "length"),
