@@ -279,8 +279,9 @@ END_REASON_KEYS = ("finish_reason", "stop_reason", "stopReason", "done_reason")
 """Where providers say why an answer ended: OpenAI and Google, Anthropic, Bedrock, Ollama."""
 
 _BY_THE_MODEL = re.compile(
-    r"(?:(?:reason_)?stop(?:[_-]sequence)?|eos(?:_token)?|end(?:_turn|_?of_?text)?|completed?|null|none"
-    r"|finish(?:ed)?|(?:tool|function)[_-]?calls?|tool[_-]?use|success|normal|done)*",
+    r"(?:(?:reason_)?stop(?:[_-]sequence)?|eos(?:_token)?|end(?:_turn|_?of_?(?:text|turn))?|success|done"
+    r"|completed?|finish(?:ed)?|(?:tool|function)[_-]?calls?|tool[_-]?use|normal|null|none"
+    r"|(?:finish_reason_)?unspecified)*",
     re.IGNORECASE,
 )
 """How all of them say that it is whole (a stream may repeat it). Any other word is taken for none:
