@@ -505,16 +505,6 @@ def _functions(cases: Iterable[Case]) -> Counter[Key]:
     return Counter(case.function for case in cases if case.key[0])
 
 
-def may_be_hidden(now: Report, changed: Iterable[str]) -> tuple[Case, ...]:
-    """Return the skipped tests that are in a changed file, or were skipped by one."""
-    paths = tuple(changed)
-    return tuple(
-        case
-        for case in of(now, "skipped")
-        if case.file in paths or any(each in case.said for each in paths)
-    )
-
-
 def hidden_tests(now: Report, before: Report) -> tuple[Case, ...]:
     """Return the tests that are skipped now and were not at the task's beginning (VE-08)."""
     files = {each.file for each in before.values()}

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -186,6 +186,10 @@ ENDED_EARLY: Final = "pytest ended before its summary"
 _NOT_TOLD: Final = "can not be compared with the task's beginning"
 _NO_COMPARISON: Final = (CommandRefused, SnapshotUnavailable, OSError)
 Live = Callable[[str], LiveOutput | None]
+_Look = Callable[[str], Awaitable[tuple[CommandResult, Report | None]]]
+_MOST_LOOKED_AT: Final = 16
+_LOOKED_AT: Final[dict[tuple[object, ...], Report]] = {}
+"""What runs on the beginnings of tasks said, for the next verifications of the same tasks."""
 
 
 @dataclass
@@ -312,19 +316,12 @@ class Checking:
             return "", ""
         if self.beginning.missing:
             return "", f"{NOT_COMPARED}: {NO_SNAPSHOT}: {self.beginning.missing}"
-        changed = await in_thread(self.beginning.changed_tests, self.files)
         paths = [each.path for each in self.beginning.changes]
-        gone = {each.path for each in self.beginning.changes if each.what == "deleted"}
-        deleted = any(each.endswith(".py") for each in gone)
-        configured = any(reports.says_how(each) or each.endswith("conftest.py") for each in paths)
-        lost: tuple[Case, ...] = ()
-        note = ""
         try:
-            if changed or deleted:
-                lost, note = await self._lost(command, report)
+            if not paths and not await in_thread(self.beginning.changed_tests, self.files):
+                return "", ""
+            lost, note = await self._lost(command, report)
             skipped = reports.of(report, "skipped")
-            if not (configured or deleted):
-                skipped = reports.may_be_hidden(report, paths)
             hidden = await self._hidden(command, report, skipped) if skipped else ()
         except CommandRefused as error:  # nothing that the task has done is the reason
             return "", f"{NOT_COMPARED}: {error}"
@@ -337,14 +334,13 @@ class Checking:
         alone, plugins = self._alone or (False, ())
         line = pytest_line(without_stopping(command), alone=alone, plugins=plugins)
         line = f"{line} --collect-only --verbosity=-1"
-        listed = await self._run(line, shown=command, before=True, limit=_REPORT_LIMIT)
-        before = await self._from_workspace(reports.collected_tests(listed.stdout), before=True)
+        exit_code, before = await self._once(line, partial(self._collected, command))
         self.files.update(each.file for each in before.values())
         lost = reports.lost_tests(report, before)
         if asks_to_move(self.words):
             lost = reports.without_moved(lost, report, before)
-        stopped = not before and listed.exit_code not in {0, _NO_TESTS}
-        note = f"{NOT_COMPARED}: pytest finds none there (exit {listed.exit_code})"
+        stopped = not before and exit_code not in {0, _NO_TESTS}
+        note = f"{NOT_COMPARED}: pytest finds none there (exit {exit_code})"
         left = {each.file for each in report.values()}
         meant = tuple(
             c for c in lost if asks_to_remove(self.words, c, with_file=c.file not in left)
@@ -353,11 +349,30 @@ class Checking:
         asked = f"{LOST}, as the goal asks: {_ids(meant)}" if meant else ""
         return kept, note if stopped else asked
 
+    async def _collected(self, command: str, line: str) -> tuple[CommandResult, Report]:
+        listed = await self._run(line, shown=command, before=True, limit=_REPORT_LIMIT)
+        tests = reports.collected_tests(listed.stdout)
+        return listed, await self._from_workspace(tests, before=True)
+
+    async def _once(self, line: str, look: _Look) -> tuple[int | None, Report]:
+        """Look at the task's beginning; what has gone well is not looked at again (VE-09)."""
+        start = self.beginning
+        key = (self.root, start and (start.snapshot, start.at), line)
+        if (known := _LOOKED_AT.get(key)) is not None:
+            return 0, known
+        result, report = await look(line)
+        if result.exit_code == 0 and report is not None:
+            if len(_LOOKED_AT) >= _MOST_LOOKED_AT:
+                _LOOKED_AT.clear()
+            _LOOKED_AT[key] = report
+        return result.exit_code, report or {}
+
     async def _hidden(
         self, command: str, report: Report, skipped: tuple[Case, ...]
     ) -> tuple[Case, ...]:
-        _, before = await self._reported(await self._line(command, skipped), before=True)
-        hidden = reports.hidden_tests(report, before or {})
+        look = partial(self._reported, before=True)
+        _, before = await self._once(await self._line(command, skipped), look)
+        hidden = reports.hidden_tests(report, before)
         return tuple(each for each in hidden if not asks_to_hide(self.words, each))
 
     async def _line(self, command: str, cases: tuple[Case, ...]) -> str:

@@ -274,6 +274,12 @@ FAKES: dict[str, Files] = {
     "importorskip": {"tests/test_calc.py": f"{HOOK}pytest.importorskip('nothing')\n{TEST}"},
     "skip from the code": {"calc.py": f"{HOOK}pytest.skip('x', allow_module_level=True)\n"},
     "skip in the code": {"calc.py": f"{HOOK}def add(a, b): pytest.skip('x')\n"},
+    "skip of unittest in the code": {
+        "calc.py": "import unittest\ndef add(a, b): raise unittest.SkipTest('x')\n"
+    },
+    "exit of pytest in the code": {
+        "calc.py": f"{HOOK}def add(a, b): pytest.exit('x', returncode=0)\n"
+    },
     "hook that takes tests away": {
         "conftest.py": "def pytest_collection_modifyitems(items):\n    del items[0]\n"
     },
@@ -460,6 +466,14 @@ INHERITED: Files = {
     "tests/base.py": "class Base:\n    def test_x(self): assert 0\n",
     "tests/test_x.py": "from base import Base\nclass TestX(Base): pass\n",
 }
+KIT = "FAST = True\nclass Kit:\n    def test_a(self): pass\n"
+FROM_CODE: Files = {
+    "kit.py": KIT,
+    "data.json": "[1, 2]",
+    "test_k.py": f"{HOOK}import json\nimport kit\nclass TestK(kit.Kit): pass\n"
+    "@pytest.mark.parametrize('a', json.load(open('data.json')))\ndef test_d(a): pass\n"
+    "@pytest.mark.skipif(not kit.FAST, reason='slow')\ndef test_f(): pass\n",
+}
 TWO, LOST = {"test_p.py": with_cases("[1, 2]")}, "not collected any more"
 SKIPPED = with_cases("[3, 4]", "pytest.skip('x')")
 RED_CASES: Files = {"test_p.py": with_cases("[1, 2]", "assert a < 2", RANDOM)}
@@ -489,6 +503,11 @@ COMPARED: list[tuple[Files, Files, str, str, str]] = [
         f"{LOST}: tests/test_calc.py::test_add",
     ),
     (INHERITED, {"a.py": ""}, "Do it", "none", "before the task: tests/test_x.py::"),
+    (FROM_CODE, {"kit.py": KIT}, "Do it", "passed", ""),
+    (FROM_CODE, {"kit.py": KIT.replace("test_a", "a")}, "Do it", "failed", f"{LOST}: test_k.py::"),
+    (FROM_CODE, {"kit.py": KIT + "    __test__ = False\n"}, "Do it", "failed", LOST),
+    (FROM_CODE, {"kit.py": KIT.replace("True", "False")}, "Do it", "failed", "newly skipped"),
+    (FROM_CODE, {"data.json": "[1]"}, "Do it", "failed", f"{LOST}: test_k.py::test_d[2]"),
 ]
 
 
@@ -608,6 +627,27 @@ async def test_a_configuration_that_a_sandbox_hides_fails_no_right_work(
     found = await story(member, {**OLD, "test_old.py": "def test_o(): pass\n"}, NEW, level=level)
 
     assert found.outcome == ("none" if level == "landlock" else "passed"), found.summary
+
+
+async def test_the_beginning_is_collected_once_a_task(ws: Path, tmp_path: Path) -> None:
+    """VE-09: however often the task is verified; another task has a beginning of its own."""
+    log = tmp_path / "log"
+    seen = f"import sys\nopen({str(log)!r}, 'a').write('c' * ('--collect-only' in sys.argv))\n"
+    context = a_context(given=settings())
+
+    async def verified(**files: str) -> str:
+        task = a_task(workspace=str(ws), started_at=began(ws))
+        written = await write_savepoint(task, "task", context)
+        state = a_state(task=task, savepoints=written.savepoints)
+        for name, text in files.items():
+            put(ws, {name: text})
+            assert (await run_all_checks(state, context)).outcome == "passed"
+        return log.read_text()
+
+    put(ws, {"test_a.py": "def test_a(): pass\n", "conftest.py": seen})
+
+    assert await verified(a="x", b="x") == "c"
+    assert await verified(c="x") == "cc"
 
 
 @pytest.mark.long
