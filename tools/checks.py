@@ -149,6 +149,18 @@ def _wraps(files: Files, found: Iterable[str]) -> bool:
     )
 
 
+_NONE_RAN: Final = (
+    r"^(?:\S+ )?tests 0$|^Ran 0 tests\b|^No test(?:s| files) found, exiting|^[ \t]*0 passing\b"
+    r"|^0 (?:examples|runs|tests), 0 \w+|^There are no tests to run|^No tests executed!"
+    r"|^No test is available in|Executed 0 (?:tests\b|of (?:0|\d+ \(skipped))"
+    r"|^[ \t]*Tests:?[ \t]+(?:\d+ (?:skipped|todo)[ ,|]+)+(?:\d+ total|\(\d+\))"
+)
+_SOME_RAN: Final = (
+    r"^(?:\S+ )?tests [1-9]|^Ran [1-9]|Executed [1-9]|Passed: +[1-9]|^OK \([1-9]"
+    r"|\b[1-9]\d* (?:passed\b|passing\b|examples?\b|runs\b|tests?(?:,| passed\b))"
+)
+"""What runners say that any line may call, as npm's and make's scripts do."""
+
 _RAN_NOTHING: Final = tuple(
     (re.compile(command), re.compile(nothing, re.MULTILINE), re.compile(some, re.MULTILINE))
     for command, nothing, some in (
@@ -160,8 +172,7 @@ _RAN_NOTHING: Final = tuple(
             r"^make: (?:\Wtest\W is up to date|Nothing to be done for \Wtest\W|.*test\] E.*ored\))",
             r"(?!)",
         ),
-        (r"", r"^(?:\S+ )?tests 0$", r"^(?:\S+ )?tests [1-9]|\b[1-9]\d* (?:passed|passing)\b"),
-        (r"", r"^Ran 0 tests\b", r"^Ran [1-9]|\b[1-9]\d* (?:passed|passing)\b"),
+        (r"", _NONE_RAN, _SOME_RAN),
     )
 )
 """A command, what it says where nothing was run, and what where something was all the same."""
