@@ -408,10 +408,28 @@ _HIDES = re.compile(
     re.IGNORECASE,
 )
 _ALL_TESTS = re.compile(
-    rf"(?:{_REMOVES.pattern})\s+(?:(?!(?:from|in|to|into|of|with|before|after|then|and|until|"
-    r"for|that|by)\b)[\w-]+\s+){0,4}tests?\b(?!\s+(?:data|output|log|file|folder|case|runner))"
+    rf"(?:{_REMOVES.pattern})\s+"
+    r"(?!(?:\w+ )?(?:the|an?) [\w-]+ (?:\w+ )?(?:the|our|its|each) tests?\b)"
+    r"(?:(?!(?:from|in|to|into|of|with|before|after|then|and|until|for|that|by)\b)[\w-]+\s+){0,4}"
+    r"tests?\b(?!\s+(?:data|output|log|file|folder|case|runner|"
+    r"(?:use|need|import|call|expect|rely|depend|require)s?\b))"
     r"|\b(?:also|even|including)\s+(?:in\s+)?(?:all|the|its|their)\s+(?:unit\s+)?tests\b"
     r"|(?:删除|移除|重命名|移动|合并)[^，。]{0,6}测试",
+    re.IGNORECASE,
+)
+_LOSES = r"(?:remov|delet|drop|los|skip|disabl|touch|chang|modif|edit|alter)\w*"
+_SPARED = re.compile(
+    rf"(?:(?:\b(?:not|never|without)|n't)\s+(?:\w+\s+)?{_LOSES}"
+    r"|(?<!not )(?<!need to )(?<!have to )\b(?:keep|leave))"
+    r"\s+(?:(?!other|unrelated|remaining|in\b|to\b)[\w-]+\s+){0,4}tests?\b"
+    r"(?=\W*$|\s*[.,:;!?]|\s+(?:and|but|or|as|alone|intact|untouched|unchanged)\b)"
+    rf"|\b(?:no\s+(?:\w+\s+)?tests?\s+\w+|tests?\s+\w+\s+not)\s+be\s+{_LOSES}"
+    r"|(?:(?:不要|不得|不能|别|勿)[^，。；]{0,4}(?:删|移除|改|动)|保留)[^，。；]{0,6}测试",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Tests are to stay, unless a sentence takes some away all the same."""
+_TAKES = re.compile(
+    rf"(?:{_HIDES.pattern})(?:(?!\b(?:keep|leave)\b|保留).){{0,99}}?(?:\btests?\b|测试)",
     re.IGNORECASE,
 )
 _GOES = re.compile(
@@ -551,11 +569,13 @@ def asks_to_remove(words: str, case: Case, *, with_file: bool = True) -> bool:
     What it tests may be named by all words of its name, or of its file's, if it goes ``with_file``.
     """
     names = [case.function[1], *([_tested(case.file)] if with_file else ())]
-    return any(
-        (_REMOVES.search(sentence) and _names(sentence, case))
-        or _ALL_TESTS.search(sentence)
-        or any(_says_all(gone["what"], name) for gone in _GOES.finditer(sentence) for name in names)
-        for sentence in _affirmative(words)
+    told = _affirmative(words)
+    sure = [each for each in told if _TAKES.search(each)] if _SPARED.search(words) else told
+    gone = [each["what"] for sentence in sure for each in _GOES.finditer(sentence)]
+    return (
+        any(_REMOVES.search(each) and _names(each, case) for each in told)
+        or any(_ALL_TESTS.search(each) for each in sure)
+        or any(_says_all(each, name) for each in gone for name in names)
     )
 
 
