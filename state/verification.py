@@ -79,8 +79,9 @@ class Check:
     its program is not there.
     ``sandbox`` is the level it ran at, ``not_covered`` what that leaves open; ``stopped_by`` is the
     limit it was killed for, if it was. ``still_red`` says that tests which were red before the task
-    ran, and are red now. The judge is one of them (VE-11), with its ``verdicts`` and no exit code.
-    A command of the plan has its ``stdout`` and ``stderr`` apart, too (RO-04).
+    ran, and are red now, or are gone as a kind. The judge is one of them (VE-11), with its
+    ``verdicts`` and no exit code. A command of the plan has its ``stdout`` and ``stderr`` apart,
+    too (RO-04).
     """
 
     command: str

@@ -193,10 +193,11 @@ def programs_of(command: str) -> tuple[str, ...]:
 
 async def recognised_commands(workspace: Path) -> tuple[str, ...]:
     """Look into a workspace and return the checks that fit it (VE-02)."""
-    return commands_for(await to_thread(_telling_files, workspace))
+    return commands_for(await to_thread(telling_files, workspace))
 
 
-def _telling_files(workspace: Path) -> dict[str, str]:
+def telling_files(workspace: Path) -> dict[str, str]:
+    """Return the files that tell the checks of a workspace. Blocks."""
     read = {manifest for manifest, _, _ in _BY_MANIFEST} | {"Rakefile"}
     with os.scandir(workspace) as listed:
         entries = sorted(islice(listed, _MOST), key=lambda each: each.name)
@@ -577,6 +578,12 @@ def asks_to_remove(words: str, case: Case, *, with_file: bool = True) -> bool:
         or any(_ALL_TESTS.search(each) for each in sure)
         or any(_says_all(each, name) for each in gone for name in names)
     )
+
+
+def asks_to_drop(words: str, command: str) -> bool:
+    """Whether the goal or the plan says that a recognised check goes: its manifest or program."""
+    known = ((each, programs_of(line)[0]) for each, _, line in _BY_MANIFEST if line == command)
+    return any(asks_to_remove(words, Case(("", name), file, "passed")) for file, name in known)
 
 
 def asks_to_hide(words: str, case: Case) -> bool:

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,11 +27,13 @@ from daruma.tools.checks import (
     PYTEST,
     RUFF,
     asks_for_lint,
+    asks_to_drop,
     asks_to_fix,
     asks_to_hide,
     asks_to_move,
     asks_to_pass,
     asks_to_remove,
+    commands_for,
     declared_plugins,
     is_to_be_fixed,
     programs_of,
@@ -40,6 +42,7 @@ from daruma.tools.checks import (
     recognised_commands,
     runs_pytest,
     runs_tests,
+    telling_files,
     with_report,
     without_stopping,
 )
@@ -60,7 +63,7 @@ from daruma.tools.errors import CommandRefused
 from daruma.tools.files import is_lasting
 from daruma.tools.reports import Case, Key, Report, find_hidden_exit
 from daruma.tools.sandbox import Sandbox, sandbox_hint
-from daruma.tools.snapshots import Change, Snapshot, Snapshots, SnapshotUnavailable, with_snapshots
+from daruma.tools.snapshots import Change, Snapshots, SnapshotUnavailable, with_snapshots
 from daruma.tools.threads import in_thread, to_thread
 
 # --- How the workspace was at the task's beginning, laid out where checks can be run on it.
@@ -94,6 +97,16 @@ class Beginning:
         if self._folder is None:
             raise SnapshotUnavailable(self.missing)
         return self._folder
+
+    def commands(self, now: Mapping[str, str]) -> tuple[str, ...]:
+        """Return its checks but linters; ``now`` is what tells of today's (VE-08). Blocks."""
+        files = dict(now)
+        for path in (each.path for each in self.changes if each.what != "added"):
+            top, below, _ = path.partition("/")
+            files[f"{top}/"] = ""
+            if self.snapshots and (path.endswith(".py") or not below):
+                files[path] = self.snapshots.text(self.snapshot, path) or ""
+        return tuple(each for each in commands_for(files) if each != RUFF)
 
     def changed_tests(self, known: Iterable[str]) -> tuple[str, ...]:
         """Return the test files that differ, and what says how tests are run (VE-08). Blocks."""
@@ -152,23 +165,21 @@ def _surrounded(workspace: Path, top: Path) -> Path:
 NO_SNAPSHOT: Final = "there is no snapshot of the task's beginning"
 
 
-async def beginning_of(
-    state: State, context: Context, now: Snapshot | None, stack: ExitStack
-) -> Beginning:
+async def beginning_of(state: State, context: Context, stack: ExitStack) -> Beginning:
     task = state.task
     snapshots = context.snapshots(task.workspace if task else None)
     if task is None or snapshots is None:
         return Beginning(missing="rollback.snapshots is off")
     own = (each for each in state.savepoints if each.task_id == task.id)
     start = next((each for each in own if each.workspace == task.workspace), None)
-    if now is None or start is None or start.snapshot is None:
+    if start is None or start.snapshot is None:
         return Beginning(missing="none was taken")
     try:
-        changes = await in_thread(snapshots.changes, start.snapshot, now.id)
+        changes = await in_thread(snapshots.changes, start.snapshot)
     except SnapshotUnavailable as error:
         return Beginning(missing=str(error))
     told = tuple(each for each in changes if is_lasting(each.path))
-    spoiled = partial(snapshots.spoiled, start.snapshot, now.at)
+    spoiled = partial(snapshots.spoiled, start.snapshot, time.time())
     return Beginning(snapshots, start.snapshot, told, "", task.started_at, stack, spoiled)
 
 
@@ -183,11 +194,11 @@ _REPORT_LIMIT: Final = 16 * 1024 * 1024
 
 NOT_COMPARED: Final = "tests were not compared with the task's beginning"
 ENDED_EARLY: Final = "pytest ended before its summary"
+_GONE: Final = "the task's beginning had such tests, and the workspace has none now"
 _NOT_TOLD: Final = "can not be compared with the task's beginning"
 _NO_COMPARISON: Final = (CommandRefused, SnapshotUnavailable, OSError)
 Live = Callable[[str], LiveOutput | None]
 _Look = Callable[[str], Awaitable[tuple[CommandResult, Report | None]]]
-_MOST_LOOKED_AT: Final = 16
 _LOOKED_AT: Final[dict[tuple[object, ...], Report]] = {}
 """What runs on the beginnings of tasks said, for the next verifications of the same tasks."""
 
@@ -196,8 +207,8 @@ _LOOKED_AT: Final[dict[tuple[object, ...], Report]] = {}
 class Checking:
     """Runs the checks of one workspace. ``words`` are what the goal and the plan say.
 
-    ``live`` makes, for each command, what is told of its output while it runs. ``beginning`` is
-    None where nothing is compared; ``files`` are those that tests were found in.
+    ``live`` makes, for each command, what is told of its output while it runs. ``gone`` are checks
+    of the ``beginning`` alone; that is None where nothing is compared. ``files`` hold tests.
     """
 
     root: Path
@@ -206,6 +217,7 @@ class Checking:
     live: Live = lambda _: None
     words: str = ""
     declared: frozenset[str] = frozenset()
+    gone: Collection[str] = ()
     beginning: Beginning | None = None
     files: set[str] = field(default_factory=set)
     _alone: tuple[bool, tuple[str, ...]] | None = None
@@ -221,6 +233,9 @@ class Checking:
                 return _refused(command, f"refused: it leaves the workspace ({place})")
         elif missing := await to_thread(self._missing, command):
             return _refused(command, f"{missing} is not there", conclusive=False)
+        elif command in self.gone and command != PYTEST:
+            asked = asks_to_drop(self.words, command)
+            return replace(_refused(command, _GONE, conclusive=False), still_red=not asked)
         if runs_pytest(command):
             return await self._pytest(command)
         result = await self._run(command)
@@ -312,14 +327,12 @@ class Checking:
 
     async def _gone(self, command: str, report: Report) -> tuple[str, str]:
         """Say which tests of the task's beginning are lost or hidden, and why nobody can tell."""
-        if self.beginning is None:
+        start = self.beginning
+        if start is None or not (start.missing or start.changes):
             return "", ""
-        if self.beginning.missing:
-            return "", f"{NOT_COMPARED}: {NO_SNAPSHOT}: {self.beginning.missing}"
-        paths = [each.path for each in self.beginning.changes]
+        if start.missing:
+            return "", f"{NOT_COMPARED}: {NO_SNAPSHOT}: {start.missing}"
         try:
-            if not paths and not await in_thread(self.beginning.changed_tests, self.files):
-                return "", ""
             lost, note = await self._lost(command, report)
             skipped = reports.of(report, "skipped")
             hidden = await self._hidden(command, report, skipped) if skipped else ()
@@ -362,7 +375,7 @@ class Checking:
             return 0, known
         result, report = await look(line)
         if result.exit_code == 0 and report is not None:
-            if len(_LOOKED_AT) >= _MOST_LOOKED_AT:
+            if len(_LOOKED_AT) >= 16:
                 _LOOKED_AT.clear()
             _LOOKED_AT[key] = report
         return result.exit_code, report or {}
@@ -570,49 +583,47 @@ async def run_checks(
 async def run_all_checks(state: State, context: Context) -> Verification:
     """Run what is recognised in the workspace, and what settings and the current phase declare.
 
-    Raises :class:`~daruma.tools.errors.ToolError`, OSError,
-    :class:`~daruma.tools.sandbox.SandboxUnavailable` and
-    :class:`~daruma.tools.snapshots.SnapshotUnavailable`.
+    Raises ToolError, OSError, SandboxUnavailable and SnapshotUnavailable.
     """
-    began = time.monotonic()
-    workspace = state.task.workspace if state.task else None
-    why = await _why_unchecked(state, context)
-    if workspace is None or why:
-        context.emit(VerificationStarted(commands=()))
-        return Verification(note=why)
-    at = await context.surroundings(workspace)
-    opened = at.needs_workspace()
-    own = declared_commands(state, context)
-    commands = tuple(dict.fromkeys((*await recognised_commands(opened.root), *own)))
+    task, stack, began = state.task, ExitStack(), time.monotonic()
+    if task is None or task.workspace is None:
+        return _unchecked(context, "nothing to verify: the task has no workspace")
+    own_messages = (m for m in state.messages if str(m.id).startswith(f"{task.id}:"))
+    looked = not task.only_if_changed or any(isinstance(m, ToolMessage) for m in own_messages)
+    beginning = await beginning_of(state, context, stack) if looked else Beginning()
+    changed = (*beginning.changes, *await in_thread(beginning.spoiled))
+    if task.only_if_changed and not (beginning.missing or changed):  # MO-04
+        return _unchecked(context, "nothing to verify: the task changed no file of its workspace")
+    at = await context.surroundings(task.workspace)
+    root = at.needs_workspace().root
+    own, files = declared_commands(state, context), await to_thread(telling_files, root)
+    known = (*commands_for(files), *own)
+    commands = tuple(dict.fromkeys((*known, *await in_thread(beginning.commands, files))))
     if refused := await commands_refusal("verification", commands, state, at):
-        context.emit(VerificationStarted(commands=()))
-        return Verification(note=refused)
-    context.emit(VerificationStarted(commands=commands))
+        return _unchecked(context, refused)
     if not commands:
-        return Verification(note="nothing to verify: no checks are known for this workspace")
+        return _unchecked(context, "nothing to verify: no checks are known for this workspace")
+    context.emit(VerificationStarted(commands=commands))
     sandbox = await context.open_sandbox()
-    async with with_snapshots(context.snapshots(workspace), "verification") as looks:
-        stack = ExitStack()
+    async with with_snapshots(context.snapshots(task.workspace), "verification"):
         try:
-            beginning = await beginning_of(state, context, looks.before, stack)
             live = partial(live_output, context.emit, "verification")
-            checking = Checking(
-                opened.root,
-                context.settings.verification.timeout,
-                sandbox,
-                live,
-                words=_words(state, own),
-                declared=frozenset(own),
-                beginning=beginning,
-            )
+            words, timeout = _words(state, own), context.settings.verification.timeout
+            sets = frozenset(own), frozenset(commands).difference(known)
+            checking = Checking(root, timeout, sandbox, live, words, *sets, beginning)
             checks = _weighed([await checking.check(each) for each in commands], own)
-            changed = await in_thread(beginning.changed_tests, checking.files)
+            tests = await in_thread(beginning.changed_tests, checking.files)
         finally:
             await in_thread(stack.close)  # it removes files
     for check in checks:
         context.emit(command_run("verification", check))
-    seconds = time.monotonic() - began
-    return Verification(checks=tuple(checks), changed_tests=changed, seconds=seconds)
+    took = time.monotonic() - began
+    return Verification(checks=tuple(checks), changed_tests=tests, seconds=took)
+
+
+def _unchecked(context: Context, why: str) -> Verification:
+    context.emit(VerificationStarted(commands=()))
+    return Verification(note=why)
 
 
 def _weighed(checks: list[Check], declared: Collection[str]) -> list[Check]:
@@ -621,29 +632,6 @@ def _weighed(checks: list[Check], declared: Collection[str]) -> list[Check]:
     if not any(each.outcome == "passed" for each in ran):
         return checks
     return [each if each.command in declared else replace(each, still_red=False) for each in checks]
-
-
-async def _why_unchecked(state: State, context: Context) -> str:
-    """Say why there is nothing to check before anything is looked at; empty where there is.
-
-    A task in react mode is checked only where it changed its workspace (MO-04).
-    Raises :class:`~daruma.tools.snapshots.SnapshotUnavailable`.
-    """
-    task = state.task
-    if task is None or task.workspace is None:
-        return "nothing to verify: the task has no workspace"
-    if not task.only_if_changed:
-        return ""
-    own = (m for m in state.messages if str(m.id).startswith(f"{task.id}:"))
-    changed = any(isinstance(message, ToolMessage) for message in own)
-    began = next((s for s in state.savepoints if s.task_id == task.id and s.snapshot), None)
-    snapshots = context.snapshots(task.workspace)
-    if changed and snapshots and began and began.snapshot:  # else nobody can tell: it is checked
-        taken = await in_thread(snapshots.take, "verification", by="work")
-        changes = await in_thread(snapshots.changes, began.snapshot, taken.snapshot.id)
-        spoiled = await in_thread(snapshots.spoiled, began.snapshot)
-        changed = bool(spoiled) or any(is_lasting(each.path) for each in changes)
-    return "" if changed else "nothing to verify: the task changed no file of its workspace"
 
 
 def verification_completed(found: Verification) -> VerificationCompleted:

@@ -321,6 +321,56 @@ async def test_a_faked_check_is_red_or_told(fake: str, ws: Path) -> None:
         assert found.outcome == "failed", found.summary
 
 
+MAKE: Files = {"Makefile": "test:\n\tgrep -q hi tool.sh\n", "tool.sh": "echo hi\n"}
+NPM: Files = {"package.json": '{"scripts": {"test": "grep -q hi tool.sh"}}'}
+CHECKED_BY_PYTEST: Files = {"test_o.py": "def test_o(): pass\n"}
+ALONE: Files = {"tests/test_tool.py": "def test_a(): pass\n", "tool.sh": "echo hi\n"}
+NO_MORE: Files = {"tests/test_tool.py": None, "tool.sh": "echo ho\n"}
+NONE_NOW = "the task's beginning had such tests, and the workspace has none now"
+
+VANISHED: dict[str, tuple[Files, Files, str, str, str]] = {
+    "the only test": (ALONE, NO_MORE, "Do it", "failed", "not collected any more: tests/test_tool"),
+    "moved where nobody looks": (
+        ALONE,
+        {**NO_MORE, ".attic/test_tool.py": ALONE["tests/test_tool.py"]},
+        "Do it",
+        "failed",
+        "not collected any more",
+    ),
+    "as the goal asks": (ALONE, NO_MORE, "Remove test_tool.py", "none", "there are no tests"),
+    "a recipe": (MAKE, {"Makefile": "test:\n\t@true\n"}, "Do it", "none", NONE_NOW),
+    "another recipe": (MAKE, {"Makefile": "test:\n\ttest -f tool.sh\n"}, "Do it", "passed", ""),
+    "a script": (NPM, {"package.json": '{"scripts": {"test": "true"}}'}, "Do it", "none", NONE_NOW),
+    "a broken manifest": (NPM, {"package.json": '{"scripts": {},}'}, "Do it", "none", NONE_NOW),
+    "one kind of two": (NPM | CHECKED_BY_PYTEST, {"package.json": None}, "Do it", "none", NONE_NOW),
+    "one kind of two, named": (
+        NPM | CHECKED_BY_PYTEST,
+        {"package.json": None},
+        "Replace npm by pytest",
+        "passed",
+        "",
+    ),
+    "called by another": (
+        {"Makefile": "test:\n\tpytest\n"},
+        {"test_a.py": "def test_a(): pass\n"},
+        "Do it",
+        "passed",
+        "",
+    ),
+}
+"""Files before and after, the goal, how it ends, and what is said."""
+
+
+@pytest.mark.parametrize("name", VANISHED)
+async def test_a_kind_of_tests_does_not_vanish_without_a_word(name: str, ws: Path) -> None:
+    """VE-08, MO-10: pytest's are red, others say nothing; unless the goal takes them away."""
+    before, after, goal, outcome, why = VANISHED[name]
+    found = await story(ws, before, after, goal)
+
+    assert (found.outcome, why in found.summary) == (outcome, True), found.summary
+    assert found.changed_tests or outcome == "passed"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("path", ["pytest.ini", ".venv/bin/pytest"])
 async def test_what_no_snapshot_holds_is_told_too(path: str, ws: Path) -> None:
