@@ -617,8 +617,7 @@ async def run_all_checks(state: State, context: Context) -> Verification:
             await in_thread(stack.close)  # it removes files
     for check in checks:
         context.emit(command_run("verification", check))
-    took = time.monotonic() - began
-    return Verification(checks=tuple(checks), changed_tests=tests, seconds=took)
+    return Verification(checks=tuple(checks), changed_tests=tests, seconds=time.monotonic() - began)
 
 
 def _unchecked(context: Context, why: str) -> Verification:
