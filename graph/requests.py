@@ -381,8 +381,8 @@ SERVER_MARK: Final = "__after_seconds__"
 
 def is_served(config: RunnableConfig | None) -> bool:
     """Whether a run is one of LangGraph's server, and not a part of another graph's there."""
-    given = (config or {}).get("configurable") or {}
-    return SERVER_MARK in given and not is_within(config)
+    given = config.get("configurable") if isinstance(config, Mapping) else None
+    return isinstance(given, Mapping) and SERVER_MARK in given and not is_within(config)
 
 
 def refuse_misfit(config: object) -> None:
