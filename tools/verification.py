@@ -368,13 +368,13 @@ class Checking:
         return listed, await self._from_workspace(tests, before=True)
 
     async def _once(self, line: str, look: _Look) -> tuple[int | None, Report]:
-        """Look at the task's beginning; what has gone well is not looked at again (VE-09)."""
+        """Look at the task's beginning; where tests were found, not again in this task (VE-09)."""
         start = self.beginning
         key = (self.root, start and (start.snapshot, start.at), line)
         if (known := _LOOKED_AT.get(key)) is not None:
             return 0, known
         result, report = await look(line)
-        if result.exit_code == 0 and report is not None:
+        if report and result.exit_code is not None:
             if len(_LOOKED_AT) >= 16:
                 _LOOKED_AT.clear()
             _LOOKED_AT[key] = report

@@ -694,9 +694,9 @@ async def test_the_beginning_is_collected_once_a_task(ws: Path, tmp_path: Path) 
             assert (await run_all_checks(state, context)).outcome == "passed"
         return log.read_text()
 
-    put(ws, {"test_a.py": "def test_a(): pass\n", "conftest.py": seen})
+    put(ws, {"test_a.py": "def test_a(): pass\n", "conftest.py": seen, "test_b.py": "no python"})
 
-    assert await verified(a="x", b="x") == "c"
+    assert await verified(**{"test_b.py": ""}, b="x") == "c"
     assert await verified(c="x") == "cc"
 
 
