@@ -523,3 +523,8 @@ def is_blank(text: str) -> bool:
     """Whether a text shows nothing; letters that are unknown here (newer, private) may show."""
     hidden = (each for each in text if not each.isspace())
     return all(is_hidden(each) and unicodedata.category(each) not in "CnCoCs" for each in hidden)
+
+
+def counted(number: float, what: str) -> str:
+    """Return ``1 file``, ``2 files``."""
+    return f"{number} {what}" + ("" if number == 1 else "s")

@@ -34,7 +34,6 @@ from rich.console import Console
 from rich.text import Text
 from typing_extensions import override
 
-from daruma.graph.command_line._event_lines import lines_of
 from daruma.graph.command_line._messages import (
     UsageMistake,
     complaint,
@@ -60,7 +59,7 @@ from daruma.graph.command_line._thread_view import Stop
 from daruma.graph.command_line._threads import show, threads, undo
 from daruma.graph.storage import aopen_postgres
 from daruma.graph.sync import Cancelled, run_interruptible
-from daruma.graph.timeline import read_snapshot
+from daruma.graph.timeline import event_moment, read_snapshot
 from daruma.state.errors import DarumaError
 from daruma.state.mode import MODES, Mode
 from daruma.state.settings import UntrustedSettings
@@ -585,7 +584,8 @@ class _Beside(Progress):
     def see(self, mode: str, part: Mapping[str, Any]) -> None:
         if mode == "custom" and part["type"] == "task_started" and not part.get("member"):
             self._chat.taken = True
-            self._paper.put(*lines_of({**part, "thread": self._thread}, "")[1:])  # as it was typed
+            task = event_moment(part)
+            self._paper.put(Line("note", task.note if task else ""))  # the goal stands as typed
         else:
             super().see(mode, part)
 

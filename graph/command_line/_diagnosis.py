@@ -15,7 +15,6 @@ from langchain_core.messages import HumanMessage
 from langgraph.store.base import BaseStore
 
 from daruma.graph.command_line._memory import read_pitfalls
-from daruma.graph.command_line._messages import counted
 from daruma.graph.models import (
     AnsweringModel,
     Asker,
@@ -32,6 +31,7 @@ from daruma.state.errors import DarumaError, OtherFormat
 from daruma.state.failure import ModelFailed, Reason
 from daruma.state.settings import LLM, ModelOptions, Requests, RoleOptions, Settings, SettingsError
 from daruma.state.settings import Sandbox as SandboxSettings
+from daruma.state.text import counted
 from daruma.tools.calls import mcp_tools
 from daruma.tools.commands import command_environment, find_in, find_program, unsearched_places
 from daruma.tools.evolution import Pitfalls

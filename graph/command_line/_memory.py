@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
-from daruma.graph.command_line._messages import counted, one_line
+from daruma.graph.command_line._messages import one_line
 from daruma.graph.command_line._options import (
     AsJson,
     Json,
@@ -26,6 +26,7 @@ from daruma.graph.command_line._options import (
     values_of,
 )
 from daruma.state.errors import DarumaError
+from daruma.state.text import counted
 
 if TYPE_CHECKING:
     from daruma.graph.command_line._output import Line, Mark, Table

@@ -42,11 +42,6 @@ def _shown(char: str) -> str:
     return {"\t": "    ", "\n": "\n"}.get(char) or spell_character(char)
 
 
-def counted(number: float, what: str) -> str:
-    """Return ``1 file``, ``2 files``."""
-    return f"{number} {what}" + ("" if number == 1 else "s")
-
-
 def follow_command(thread: str) -> str:
     """Return the command that tells what is done on a thread elsewhere."""
     return f"daruma show {shlex.quote(thread)} --follow"

@@ -10,10 +10,10 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from daruma.graph.command_line._event_lines import change_lines, lines_of
 from daruma.graph.command_line._messages import beginning, one_line
+from daruma.graph.command_line._moment_lines import lines_of, moment_lines
 from daruma.graph.command_line._output import Line, Paper
-from daruma.graph.timeline import call_title, render_duration
+from daruma.graph.timeline import call_moment, call_title, render_duration
 from daruma.state.channels import State
 from daruma.state.spending import format_amount, standing
 from daruma.state.steps import StepKind
@@ -116,13 +116,13 @@ class GoingOn:
         self._open: dict[tuple[str, str], Activity] = {}
 
     def open(self, event: Event, title: str) -> None:
-        """Note what an event of ``OPENS`` begins."""
-        self._open[event["type"], _name(event)] = Activity(title, self.now())
+        """Note what an event of ``OPENS`` begins, before it the member who does it."""
+        self._open[event["type"], _name(event)] = Activity(_who(event) + title, self.now())
 
     def close(self, event: Event) -> str:
         """Return the title of what an event ends; empty when it ends nothing that is known."""
         ended = self._open.pop((_CLOSES.get(event["type"], ""), _name(event)), None)
-        return ended.title if ended else ""
+        return ended.title.removeprefix(_who(event)) if ended else ""
 
     def heard(self, event: Event) -> None:
         """Note what a command wrote, with what it runs for."""
@@ -141,6 +141,10 @@ class GoingOn:
     def activities(self) -> tuple[Activity, ...]:
         """All that goes on, what began first before the rest."""
         return tuple(self._open.values())
+
+
+def _who(event: Event) -> str:
+    return f"{event['member']}: " if event.get("member") else ""
 
 
 def _name(event: Event) -> str:
@@ -276,7 +280,7 @@ class Progress:
         self.plan_shown = False
         self._thread = ""
         self._going_on = GoingOn()
-        self._calls: dict[str, Mapping[str, Any]] = {}
+        self._calls: dict[str, tuple[str, Mapping[str, Any]]] = {}
         self._spent: tuple[Spent, ...] = ()
         self._task: Task | None = None
         self._plan: Mapping[str, Any] = {}
@@ -350,13 +354,12 @@ class Progress:
         self._over = kind == "task_completed"
         if aside := self._asides.pop(kind, ""):
             self._paper.put(Line("aside", aside))
-        self._paper.put(*lines_of({"thread": self._thread, **event}, self._going_on.close(event)))
+        title = self._going_on.close(event)
+        call = self._calls.get(event.get("call_id") or event.get("approval_id", ""))
+        self._paper.put(*lines_of({"thread": self._thread, **event}, call, title))
         self.plan_shown |= kind == "plan_proposed"
-        if kind == "tool_completed" and event["ok"]:
-            self._paper.put(*change_lines(self._calls.get(event["call_id"], {})))
         if kind in OPENS:
-            member = f"{event['member']}: " if event.get("member") else ""
-            self._going_on.open(event, member + self._title(event))
+            self._going_on.open(event, self._title(event))
 
     def _state(self, values: Mapping[str, Any]) -> None:
         before, self._spent = self._spent, spent_of(values)
@@ -375,7 +378,11 @@ class Progress:
 
     def _note_calls(self, update: Mapping[str, Any] | None) -> None:
         for message in (update or {}).get("messages", ()):
-            self._calls |= {call["id"]: call["args"] for call in getattr(message, "tool_calls", ())}
+            calls = getattr(message, "tool_calls", ())
+            self._calls |= {call["id"]: (call["name"], call["args"]) for call in calls}
+            if message.type == "tool" and message.status == "error":  # it did not begin to run
+                name, args = self._calls.get(message.tool_call_id, (message.name, {}))
+                self._paper.put(*moment_lines(call_moment(name, args, message.text, ok=False)))
 
     def picture(self) -> list[Text]:
         """Return the lines that say what goes on now, as wide and as high as the terminal is."""
@@ -403,8 +410,8 @@ class Progress:
         if event["type"] == "model_call_started":
             return f"{event['node']} asks {event['model']}"
         if event["type"] == "tool_started":
-            args = self._calls.get(event["call_id"])  # unknown where another process asked
-            known = call_title(event["tool"], args) if args else ""
+            call = self._calls.get(event["call_id"])  # unknown where another process asked
+            known = call_title(event["tool"], call[1]) if call else ""
             return one_line(known or f"{event['tool']} {event['summary']}", 100)
         commands = event.get("commands") or [event.get("command", "")]
         return f"running {', '.join(commands)}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from daruma.graph.command_line._output import Line, Mark
+from daruma.graph.timeline import chosen_by
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import notes_on_plan
 from daruma.state.text import reveal_invisible, revealed_line
@@ -192,7 +193,7 @@ def recovery_lines(value: Mapping[str, Any]) -> list[Line]:
         Line("line", revealed_line(proposed["strategy"]), revealed_line(tool) if tool else ""),
         *argument_lines(action.get("parameters") or {}),
         *_said(proposed, action),
-        Line("note", confidence_of(proposed["confidence"], proposed.get("by", "model"))),
+        Line("note", chosen_by(proposed.get("by", "model"), proposed["confidence"])),
     ]
 
 
@@ -205,11 +206,6 @@ def _said(proposed: Mapping[str, Any], action: Mapping[str, Any]) -> Iterator[Li
     for label, text in told.items():
         if text:
             yield from given_lines(label, text)
-
-
-def confidence_of(confidence: float, by: str) -> str:
-    """Say how sure the choice of an action is, and who made it."""
-    return f"confidence {confidence:.2f}, chosen by {by}"
 
 
 # --- A plan as people read it: what is to be done, in which order, with which commands.

@@ -21,13 +21,12 @@ from rich.table import Table
 from rich.text import Text
 
 from daruma.graph.command_line._messages import (
-    beginning,
-    counted,
     follow_command,
     one_line,
     resume_command,
     shown,
 )
+from daruma.graph.command_line._moment_lines import clock, cost_of, moment_lines
 from daruma.graph.command_line._options import no_such
 from daruma.graph.command_line._output import Line, Mark, Paper, render_age
 from daruma.graph.command_line._questions import how_to_answer, plan_lines, question_lines
@@ -40,7 +39,6 @@ from daruma.graph.timeline import (
     read_supersteps,
     read_timeline,
     render_duration,
-    render_duration_if_any,
 )
 from daruma.state import budget
 from daruma.state.budget import ended_with, outcomes
@@ -55,6 +53,7 @@ from daruma.state.savepoint import Savepoint, newest_of_each
 from daruma.state.serializer import Asked
 from daruma.state.settings import SETTINGS_FILE, Settings, SettingsError
 from daruma.state.task import Task
+from daruma.state.text import counted
 from daruma.state.verification import Outcome, excerpt
 
 if TYPE_CHECKING:
@@ -364,13 +363,8 @@ def _view(thread: str, snapshot: "StateSnapshot", standing: Standing | None) -> 
 
 # --- A timeline on a terminal: a line for each thing that happened, phases as sections.
 
-_MARKS: Final[Mapping[bool | None, Mark]] = {True: "ok", False: "bad", None: "note"}
-_DIFF: Final[Mapping[str, Mark]] = {"+": "plus", "-": "minus"}
 _ELSEWHERE: Final = frozenset({"savepoint"})
 """Kinds of moments that have a place of their own in a thread's story."""
-
-DIFF_LINES: Final = 12
-OUTPUT_LINES: Final = 4
 
 
 def when_lines(timeline: Timeline, now: float | None = None) -> Iterator[Line]:
@@ -378,9 +372,9 @@ def when_lines(timeline: Timeline, now: float | None = None) -> Iterator[Line]:
     if not timeline.started_at:
         return
     since = max(0.0, (time.time() if now is None else now) - timeline.started_at)
-    began = _clock(timeline.started_at, "%Y-%m-%d %H:%M:%S")
+    began = clock(timeline.started_at, "%Y-%m-%d %H:%M:%S")
     took = max(0.0, timeline.updated_at - timeline.started_at)
-    told = (f"began {began}, {render_age(since)}; took {render_duration(took)}", *_cost(timeline))
+    told = (f"began {began}, {render_age(since)}; took {render_duration(took)}", *cost_of(timeline))
     yield Line("note", " · ".join(filter(None, told)))
 
 
@@ -393,60 +387,10 @@ def timeline_lines(timeline: Timeline, tail: int | None = None) -> Iterator[Line
         yield from moment_lines(moment, timeline.started_at)
 
 
-def moment_lines(moment: Moment, start: float = 0.0) -> Iterator[Line]:
-    """Yield one moment: its time and how long after ``start`` that is, and what came of it."""
-    minutes, seconds = divmod(int(max(0.0, moment.at - start)), 60)
-    hours, minutes = divmod(minutes, 60)
-    offset = f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
-    at = f"{_clock(moment.at, '%H:%M:%S')} +{offset}"
-    if moment.kind == "phase" and moment.ok is None:
-        yield Line("head", one_line(moment.title), at)
-        return
-    who = f"{moment.member}: " if moment.member else ""
-    words = moment.kind in ("model", "reflection") and moment.detail
-    said = beginning(moment.detail, OUTPUT_LINES) if words else one_line(moment.title, 300)
-    mark: Mark = "words" if words and moment.ok is not False else _MARKS[moment.ok]
-    yield Line(mark, f"{at}  {who}{said}", _tail(moment))
-    if moment.reasoning:
-        yield Line("same", f"reasoning: {one_line(moment.reasoning, 150)}")
-    if moment.ok is False and moment.output.strip():
-        yield from (Line("same", line) for line in _ending(moment.output))
-    yield from _diff(moment.diff.splitlines())
-
-
-def _diff(lines: Iterable[str]) -> Iterator[Line]:
-    changed = [line for line in lines if not line.startswith(("+++", "---", "@@", "\\"))]
-    for line in changed[:DIFF_LINES]:
-        yield Line(_DIFF.get(line[:1], "same"), line[1:])
-    if len(changed) > DIFF_LINES:
-        more = len(changed) - DIFF_LINES
-        yield Line("same", f"… {more} more lines of this change: --json holds them")
-
-
-def _ending(output: str) -> list[str]:
-    """Return what an output ends with: that is where commands say what went wrong."""
-    lines = [line.rstrip() for line in output.splitlines() if line.strip()]
-    more = [f"… {len(lines) - OUTPUT_LINES} lines before: --json holds them"]
-    return [*(more if len(lines) > OUTPUT_LINES else []), *lines[-OUTPUT_LINES:]]
-
-
-def _tail(moment: Moment) -> str:
-    told = (render_duration_if_any(moment.seconds), *_cost(moment), one_line(moment.note, 200))
-    return " · ".join(filter(None, told))
-
-
-def _cost(of: Timeline | Moment) -> tuple[str, str]:
-    return f"{of.tokens:,} tokens" if of.tokens else "", f"${of.usd:.4f}" if of.usd else ""
-
-
 def _left_out(number: int, *, whole: bool) -> str:
     before = f"{number} moments before are left out" if number else ""
     thinned = "" if whole else "what came first was thinned away"
     return "; ".join(filter(None, (before, thinned)))
-
-
-def _clock(at: float, form: str) -> str:
-    return datetime.fromtimestamp(at).astimezone().strftime(form)
 
 
 # --- The story of one thread: what was asked, said and done, and where it stands.

@@ -8,11 +8,12 @@ from typing import Any
 
 import typer
 
-from daruma.graph.command_line._event_lines import left_lines, named_lines
-from daruma.graph.command_line._messages import counted, one_line
+from daruma.graph.command_line._messages import one_line
 from daruma.graph.command_line._output import Line, Mark, Paper, agrees
 from daruma.graph.command_line._thread_view import ThreadView, savepoint_lines, savepoint_values
 from daruma.graph.history import Place, UndoRefused, snapshots_of
+from daruma.graph.timeline import first_paths
+from daruma.state.text import counted
 from daruma.tools.snapshots import Change, Conflicts, Restored, RestoreRefused, preview_restore
 
 # --- What is said of putting files back: what will change, what has, and what is in the way.
@@ -45,12 +46,12 @@ def restored_lines(thread: str, restored: Restored) -> list[Line]:
     looked = "looked at again, and exact" if exact else ""
     unlike = [] if exact else [Line("bad", "not all is as it was")]
     kept = [Line("note", "left alone, since only somebody else changed them:")]
-    kept += named_lines(restored.kept, len(restored.kept))
+    kept += [Line("note", one_line(each)) for each in first_paths(restored.kept)]
     again = f"daruma undo {shlex.quote(thread)} --to {restored.before}"
     return [
         Line(done, f"{files} put back", looked),
         *unlike,
-        *left_lines(restored.left),
+        *(Line("bad", one_line(each, 300)) for each in first_paths(restored.left, most=_SHOWN)),
         *(kept if restored.kept else ()),
         Line("note", "not looked at: what git ignores, and what rollback.exclude names"),
         Line("line", again, "undoes this"),

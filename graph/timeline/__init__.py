@@ -4,11 +4,12 @@ A run is read from its checkpoints and messages into ``Moment`` and ``Superstep`
 are pure data; ``Timeline`` renders them for a terminal, a notebook, or one HTML file.
 """
 
+from daruma.graph.timeline._events import Call, event_moment, first_paths
 from daruma.graph.timeline._moments import (
     Moment,
-    audit_notes,
+    call_moment,
     call_title,
-    compaction_moment,
+    chosen_by,
     render_duration,
     render_duration_if_any,
     todo_line,
@@ -31,15 +32,18 @@ from daruma.graph.timeline._walk import (
 )
 
 __all__ = [
+    "Call",
     "Moment",
     "Picture",
     "Record",
     "Superstep",
     "Timeline",
-    "audit_notes",
+    "call_moment",
     "call_title",
-    "compaction_moment",
+    "chosen_by",
     "edges_walked",
+    "event_moment",
+    "first_paths",
     "member_record",
     "members_in",
     "nodes_walked",

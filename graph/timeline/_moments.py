@@ -156,7 +156,9 @@ class Moment:
     None where nothing could fail, or where it is not known yet. ``phase`` and ``task`` are ids,
     ``member`` is the phase whose team member it was. ``tokens`` were read and written by ``model``.
     ``note`` is what else a reader must know, on one line. ``diff`` is a unified diff.
-    ``reasoning`` is what a model thought before its answer, where its provider shows it.
+    ``reasoning`` is what a model thought before its answer, where its provider shows it. ``lines``
+    are what it names, a line each: files, the command that brings them back. It ``begins`` what the
+    moments after it belong to, as a phase does.
     """
 
     kind: Kind
@@ -177,6 +179,8 @@ class Moment:
     note: str = ""
     diff: str = ""
     reasoning: str = ""
+    lines: tuple[str, ...] = ()
+    begins: bool = False
 
 
 # --- What a history tells: requests, calls with their results, and what was said between them.
@@ -210,12 +214,17 @@ def steering_moment(message: AnyMessage) -> Moment:
     at = message.additional_kwargs.get(SENT_AT, 0.0)
     return Moment(
         kind="note",
-        title=f"a person says: {first_line(message.text)}",
+        title=steering_title(message.text),
         detail=message.text,
         at=at,
         timed=at > 0,
         node="main",
     )
+
+
+def steering_title(text: str) -> str:
+    """Return what a person said to the task at work, on one line."""
+    return f"a person says: {first_line(text)}"
 
 
 def call_moments(message: AIMessage, results: Results) -> Iterator[tuple[Moment, str]]:
@@ -226,6 +235,20 @@ def call_moments(message: AIMessage, results: Results) -> Iterator[tuple[Moment,
         yield _call(name or "unnamed", args, results.get(f"{message.id}:{id_}")), name or ""
 
 
+def call_moment(name: str, args: Mapping[str, Any], output: str, *, ok: bool | None) -> Moment:
+    """Return a call; one of a command did not go well where that ended with another code than 0."""
+    ran = name != "run_command" or output.partition("\n")[0] == "exit code: 0"
+    return Moment(
+        kind="tool",
+        title=call_title(name, args),
+        detail=arguments_text(args),
+        output=output,
+        ok=ok and ran,
+        node="tool",
+        diff=edit_diff(args),
+    )
+
+
 def _call(name: str, args: Mapping[str, Any], result: ToolMessage | None) -> Moment:
     noted = result.additional_kwargs if result else {}
     notes = {
@@ -233,16 +256,9 @@ def _call(name: str, args: Mapping[str, Any], result: ToolMessage | None) -> Mom
         "allowed by approval": noted.get(ALLOWED_BY),
     }
     told = "; ".join(f"{what} {id_}" for what, id_ in notes.items() if id_)
-    return Moment(
-        kind="tool",
-        title=call_title(name, args),
-        detail=arguments_text(args),
-        output=result.text if result else "",
-        ok=None if result is None else result.status != "error",
-        node="tool",
-        note=told if result else "no result yet",
-        diff=edit_diff(args),
-    )
+    ok = None if result is None else result.status != "error"
+    moment = call_moment(name, args, result.text if result else "", ok=ok)
+    return replace(moment, note=told if result else "no result yet")
 
 
 def asked_for(message: AIMessage) -> str:
@@ -340,15 +356,38 @@ def _titled(step: Step, said: str) -> Moment:
 
 def _recovery(done: Recovered) -> Moment:
     about = f"{done.code} of {done.tool}" if done.tool else done.code
+    _, carried = recovered_in_words(done.carried)
     instead = f", {done.instead} instead" if done.instead else ""
     helped = {None: "", True: "it helped", False: "to no avail"}[done.worked]
     return Moment(
         kind="recovery",
-        title=f"{about}: {done.strategy}, {done.carried}{instead}",
+        title=f"{about}: {done.strategy}, {carried}{instead}",
         detail=done.reasoning,
         ok=done.worked,
-        note="; ".join(filter(None, (helped, f"by {done.by}, confidence {done.confidence:.2f}"))),
+        note="; ".join(filter(None, (helped, chosen_by(done.by, done.confidence)))),
     )
+
+
+def chosen_by(by: str, confidence: float) -> str:
+    """Say how sure the choice of an action is, and who made it."""
+    return f"confidence {confidence:.2f}, chosen by {by}"
+
+
+_CARRIED: Final[Mapping[str, tuple[bool | None, str]]] = {
+    "executed": (True, "carried out"),
+    "approved": (True, "approved and carried out"),
+    "instructed": (True, "going on as instructed"),
+    "answered": (True, "going on with the answer"),
+    "denied": (False, "denied"),
+    "observed": (None, "only observed: nothing was done"),
+    "failed": (False, "failed"),
+}
+"""What became of an action (``state/failure.py``; or a bug ended it), in words."""
+
+
+def recovered_in_words(carried: str) -> tuple[bool | None, str]:
+    """Return whether an action was carried out, and what became of it in words."""
+    return _CARRIED.get(carried, (None, carried))
 
 
 _MEASURES: Final = {
@@ -373,24 +412,30 @@ def compaction_moment(cost: Mapping[str, Any]) -> Moment:
     return Moment(
         kind="context",
         title=f"context: {about}{cost['before']:,} tokens, {now}",
-        detail=saved + by if saved else "nothing could be left out",
+        note=saved + by if saved else "nothing could be left out",
         ok=cost["after"] <= cost["budget"],
     )
 
 
 def _grant(grant: Grant) -> Moment:
-    if grant.steps:
-        settled = "the work stops" if grant.stopped else "as many are granted once more"
-        return Moment(kind="note", title=f"the {grant.scope}'s steps are used up: {settled}")
-    if grant.stopped:
-        return Moment(kind="note", title=f"the {grant.scope}'s budget is spent: the work stops")
     more = ", ".join(
         format_amount(measure, amount)
         for measure in get_args(Measure)
         if (amount := grant.more.of(measure)) is not None
     )
-    settled = f"{more} more granted" if more else "stopped, then tried again under those of now"
-    return Moment(kind="note", title=f"the {grant.scope}'s budget was spent: {settled}")
+    return budget_moment(grant.scope, more, steps=grant.steps, stopped=grant.stopped)
+
+
+def budget_moment(scope: str, more: str, *, steps: bool, stopped: bool) -> Moment:
+    """Return what became of a budget that was spent, of the task or of a phase."""
+    spent = "steps were used up" if steps else "budget was spent"
+    granted = "as many are granted once more" if steps else f"{more} more granted"
+    settled = granted if steps or more else "stopped, then tried again under those of now"
+    return Moment(
+        kind="note",
+        title=f"the {scope}'s {spent}: {'the work stops' if stopped else settled}",
+        ok=None if stopped else True,
+    )
 
 
 def audit_notes(audit: Mapping[str, Any]) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """What is on record of a run, and what only the walk tells: phases, checks, questions."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from daruma.graph.timeline._moments import Kind, Moment, call_title, edit_diff
 from daruma.graph.timeline._walk import Superstep, Walk, Walked, walk_of
@@ -14,6 +14,7 @@ from daruma.state.plan import Phase, Plan
 from daruma.state.result import TaskResult
 from daruma.state.savepoint import Savepoint
 from daruma.state.task import Task
+from daruma.state.text import counted
 from daruma.state.verification import Check, Verification, title_of
 
 if TYPE_CHECKING:
@@ -79,15 +80,18 @@ def members_in(supersteps: Iterable[Superstep], walk: Walk) -> dict[str, list[Su
 # --- What a person was asked on the way, and what they said.
 
 _YES = frozenset({"confirm", "approve", "edit"})
-_SAID = {
+ANSWERS: Final[Mapping[str, str]] = {
     "confirm": "confirmed",
     "reject": "rejected",
     "edit": "edited",
     "park": "parked",
+    "timeout": "parked: nobody confirmed it in time",
     "approve": "approved",
     "deny": "denied",
+    "void": "void: what it was about has changed",
     "instruct": "other instructions given",
 }
+"""What was decided, in words."""
 
 
 def question_moments(walked: Walked, opened: frozenset[str], member: str) -> Iterator[Moment]:
@@ -165,7 +169,7 @@ def _approval(
 
 def _decided(kind: Kind, question: str, detail: str, said: Mapping[str, Any]) -> Moment:
     decision = said.get("decision")
-    told = _SAID.get(str(decision), str(decision)) if decision else "waits for an answer"
+    told = ANSWERS.get(str(decision), str(decision)) if decision else "waits for an answer"
     return Moment(
         kind=kind,
         title=f"{question} {told}",
@@ -231,7 +235,7 @@ def phase_moment(plan: Plan, phase: Phase, at: float) -> Moment:
     ended = f"{phase.outcome or phase.status}"
     return Moment(
         kind="phase",
-        title=f"Phase {number} of {len(plan.phases)}{'' if begun else f' {ended}'}: {phase.title}",
+        title=phase_title(number, len(plan.phases), phase.title, "" if begun else ended),
         detail=phase.instructions if begun else phase.answer,
         output="" if begun or phase.failure is None else phase.failure.message,
         at=at,
@@ -241,14 +245,18 @@ def phase_moment(plan: Plan, phase: Phase, at: float) -> Moment:
         task=plan.id.rpartition("/")[0],
         phase=phase.id,
         note=f"expert {phase.expert}" if phase.expert else "",
+        begins=begun,
     )
 
 
-def plan_title(plan: Plan) -> str:
-    """Say how many phases a plan has, and which."""
-    count = len(plan.phases)
-    titles = ", ".join(phase.title for phase in plan.phases)
-    return f"a plan of {count} phase{'' if count == 1 else 's'}: {titles}"
+def phase_title(number: int, of: int, title: str, ended: str = "") -> str:
+    """Say which phase begins, or how it ``ended``."""
+    return f"Phase {number} of {of}{ended and f' {ended}'}: {title}"
+
+
+def plan_title(phases: Sized) -> str:
+    """Say how many phases a plan has."""
+    return f"a plan of {counted(len(phases), 'phase')}"
 
 
 def failure_moment(failure: Failure, at: float, member: str = "") -> Moment:
@@ -344,17 +352,26 @@ def check_moments(verification: Verification, at: float) -> Sequence[Moment]:
 
 
 def _check(check: Check, at: float) -> Moment:
-    ended = "timed out" if check.timed_out else f"exit {check.exit_code}"
-    confined = () if check.by_judge else (ended, check.stopped_by, f"sandbox {check.sandbox}")
+    note = check.note if check.by_judge else check_note(asdict(check))
     return Moment(
         kind="check",
         title=title_of(check),
-        detail=check.note,
         output=check.output,
         at=at,
         timed=at > 0,
         seconds=check.seconds,
         ok={"passed": True, "failed": False, "none": None}[check.outcome],
         node="verify",
-        note="; ".join(part for part in confined if part),
+        note=note,
     )
+
+
+def check_note(ran: Mapping[str, Any]) -> str:
+    """Say how a command ended, why that is taken as it is, and what it was confined by.
+
+    ``ran`` has the fields of a ``Check``, as the event ``command_run`` has them.
+    """
+    killed = f"killed: too much of {ran['stopped_by']}" if ran["stopped_by"] else ""
+    ended = killed or ("timed out" if ran["timed_out"] else f"exit {ran['exit_code']}")
+    parts = (ended, "" if killed else ran["note"], f"sandbox {ran['sandbox']}")
+    return "; ".join(part for part in parts if part)

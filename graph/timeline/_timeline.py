@@ -216,7 +216,7 @@ class SaidAndDone:
         elif step.kind == "plan" and step.ok and (plan := self._during(step.at, "plan")):
             yield replace(
                 moment,
-                title=plan_title(plan),
+                title=f"{plan_title(plan.phases)}: {', '.join(each.title for each in plan.phases)}",
                 detail=plan_text(plan.to_dict()["phases"]),
                 note=f"planned anew: {plan.before.why}" if plan.before else moment.note,
             )

@@ -44,9 +44,10 @@ def test_the_demo_falls_and_gets_up_again(daruma: Daruma) -> None:
     said = daruma.run("demo")
 
     told = [
-        "a scripted model plays", "Plan", "the demo answers for you", "plan confirmed",
+        "a scripted model plays", "a plan of", "the demo answers for you",
+        "Is this plan right? confirmed",
         "[share + rest] + [share] * (people - 1)",
-        "✗ $ pytest -x -q", "not verified", "Reflection", "[share + 1] * rest", "✓ $ pytest -x -q",
+        "✗ $ pytest -x -q", "not verified", "[share + 1] * rest", "✓ $ pytest -x -q",
         "verified", "completed", "Try next", "daruma show demo-", "daruma graph",
     ]  # fmt: skip
     places = [said.out.find(text) for text in told]

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from tests.parts import a_task
 
-from daruma.graph.command_line._event_lines import lines_of
+from daruma.graph.command_line._moment_lines import lines_of
 from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._progress import GoingOn, Progress, bar, in_words, spent_of
 from daruma.graph.command_line._questions import how_to_answer
@@ -127,25 +127,31 @@ LINES: list[tuple[Event, list[Line]]] = [
         BudgetSpent(**WHERE, spent=0.26, limit=0.25),
         [Line("bad", "the task's budget is spent", "$0.26 of $0.25")],
     ),
-    (BudgetSettled(**WHERE, more=0.25), [Line("ok", "granted $0.25 more")]),
+    (
+        BudgetSettled(**WHERE, more=0.25),
+        [Line("ok", "the task's budget was spent: $0.25 more granted")],
+    ),
     (
         BudgetSettled(**WHERE, stopped=True),
-        [Line("note", "the work stops where its budget is spent")],
+        [Line("note", "the task's budget was spent: the work stops")],
     ),
     (
         BudgetSpent(**STEPS, spent=2, limit=2),
         [Line("bad", "the task's steps are used up", "2 steps of 2 steps")],
     ),
-    (BudgetSettled(**STEPS, more=50), [Line("ok", "granted 50 steps more")]),
+    (
+        BudgetSettled(**STEPS, more=50),
+        [Line("ok", "the task's steps were used up: as many are granted once more")],
+    ),
     (
         compacted(saved={"memory": 400, "prune": 3000}, exact=True),
-        [Line("note", EXACTLY, "recalled memory dropped (400), old outputs left out (3,000)")],
+        [Line("ok", EXACTLY, "recalled memory dropped (400), old outputs left out (3,000)")],
     ),
     (
         compacted(saved={"summarise": 2000}, messages=57, by="rules"),
-        [Line("note", ABOUT, "old messages summarised (2,000); 57 messages summarised by rules")],
+        [Line("ok", ABOUT, "old messages summarised (2,000); 57 messages summarised by rules")],
     ),
-    (compacted(saved={}), [Line("note", ABOUT, "nothing could be left out")]),
+    (compacted(saved={}), [Line("ok", ABOUT, "nothing could be left out")]),
     (FAILED, [Line("bad", "a, request 2 (429): slow down", "again in 2.0 s")]),
     (LAST, [Line("bad", "a, request 3: reset", "gave up")]),
     (
@@ -155,9 +161,11 @@ LINES: list[tuple[Event, list[Line]]] = [
             progress={"percent": 25, "reasoning": "1 of 4 phases"},
         ),
         [
-            Line("head", "Recovery"),
-            Line("bad", "search, 3 times with the same result", "loop_detected"),
-            Line("note", "25 % done: 1 of 4 phases"),
+            Line(
+                "bad",
+                "loop_detected: search, 3 times with the same result",
+                "25 % done: 1 of 4 phases",
+            )
         ],
     ),
     (
@@ -180,7 +188,7 @@ LINES: list[tuple[Event, list[Line]]] = [
     ),
     (
         RecoveryStarted(code="timeout", message="slow"),
-        [Line("head", "Recovery"), Line("bad", "slow", "timeout")],
+        [Line("bad", "timeout: slow")],
     ),
     (
         MemberStarted(phase_id="p1", expert="tester", workspace="/w/p1"),
@@ -221,7 +229,7 @@ LINES: list[tuple[Event, list[Line]]] = [
     (VerificationCompleted(passed=False, summary="x: none"), [Line("bad", "not verified")]),
     (
         Reflected(text="I see.", member="p2"),
-        [Line("head", "p2: Reflection"), Line("words", "p2: I see.")],
+        [Line("words", "p2: I see.")],
     ),
 ]
 
@@ -276,8 +284,8 @@ def test_members_who_do_the_same_are_told_apart() -> None:
     going_on = GoingOn()
     for member in ("p1", "p2"):
         started = ModelCallStarted(node="main", model="m", member=member)
-        going_on.open(started.to_dict(), f"{member} asks")
+        going_on.open(started.to_dict(), "asks")
 
     going_on.close(ModelCallCompleted(node="main", model="m", seconds=1, member="p2").to_dict())
 
-    assert [each.title for each in going_on.activities] == ["p1 asks"]
+    assert [each.title for each in going_on.activities] == ["p1: asks"]

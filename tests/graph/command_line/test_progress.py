@@ -12,7 +12,7 @@ from typing import IO, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 from rich.console import Console
 from rich.text import Text
 from tests.daruma_command import DONE, Daruma, command
@@ -20,8 +20,8 @@ from tests.parts import a_phase, a_plan, a_state, a_task, taken
 from tests.screen import Screen
 from tests.terminal import Terminal
 
-from daruma.graph.command_line._event_lines import lines_of
 from daruma.graph.command_line._messages import one_line, shown
+from daruma.graph.command_line._moment_lines import lines_of
 from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._progress import Progress, bar, in_words, spent_of
 from daruma.state.events import EVENTS
@@ -194,7 +194,7 @@ def test_a_tool_s_line_says_what_it_did() -> None:
     args = {"command": "str_replace", "path": "a.py", "old_str": "x - y", "new_str": "x + y"}
     call = {"name": "str_replace_editor", "args": args, "id": "c1"}
     started = an_event("tool_started", "") | {"call_id": "c1", "tool": "str_replace_editor"}
-    ended = an_event("tool_completed", "") | {"call_id": "c1", "ok": True, "seconds": 0.0}
+    ended = started | {"type": "tool_completed", "ok": True, "seconds": 0.0, "output": ""}
     paper, file = printed()
 
     with Progress(paper) as progress:
@@ -203,6 +203,18 @@ def test_a_tool_s_line_says_what_it_did() -> None:
         progress.see("custom", ended)
 
     assert file.getvalue() == "  ✓ str_replace a.py\n    - x - y\n    + x + y\n"
+
+
+def test_a_call_that_is_not_run_is_told() -> None:
+    """No event begins one that the policy denies: the answer's own update tells it."""
+    call = {"name": "run_command", "args": {"command": "rm x"}, "id": "c1"}
+    refused = ToolMessage("denied by policy: no", tool_call_id="c1", status="error")
+    paper, file = printed()
+
+    with Progress(paper) as progress:
+        progress.see("updates", {"main": {"messages": [AIMessage("", tool_calls=[call]), refused]}})
+
+    assert file.getvalue() == "  ✗ $ rm x\n      denied by policy: no\n"
 
 
 def test_an_aside_is_made_once_before_its_event() -> None:
@@ -215,7 +227,7 @@ def test_an_aside_is_made_once_before_its_event() -> None:
         progress.see("custom", event)
 
     assert file.getvalue().count("Now it thinks.") == 1
-    assert file.getvalue().index("Now it thinks.") < file.getvalue().index("Reflection")
+    assert file.getvalue().index("Now it thinks.") < file.getvalue().index("I see.")
 
 
 def test_the_budget_is_that_of_the_current_phase() -> None:
@@ -247,10 +259,10 @@ def test_a_check_without_tests_is_told_as_it_is_taken() -> None:
     known = {"stopped_by": "", "timed_out": False, "seconds": 0.0, "note": "there are no tests"}
 
     (passed,) = lines_of(event | known | {"passed": True})
-    (failed,) = lines_of(event | known | {"passed": False})
+    (failed, *_) = lines_of(event | known | {"passed": False})
 
-    assert (passed.mark, passed.tail) == ("ok", "there are no tests")
-    assert (failed.mark, failed.tail) == ("bad", "exit 5 · there are no tests")
+    assert (passed.mark, passed.tail) == ("ok", "exit 5; there are no tests; sandbox pytest")
+    assert (failed.mark, failed.tail) == ("bad", passed.tail)
 
 
 # --- A run on a real terminal: what it shows while it goes on, and what it leaves behind.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from tests.parts import a_phase
 
-from daruma.graph.command_line._event_lines import lines_of
+from daruma.graph.command_line._moment_lines import lines_of
 from daruma.graph.command_line._output import Line, Paper, cut
 from daruma.graph.command_line._questions import (
     approval_lines,
@@ -265,7 +265,7 @@ KEPT = Line("note", "what was rolled back is kept: daruma undo THREAD --to 7f")
         (
             WorkspaceDrifted(paths=("a.py", "b\n.py"), total=5),
             [
-                Line("alarm", DRIFT),
+                Line("bad", DRIFT),
                 Line("note", "a.py"),
                 Line("note", "b .py"),
                 Line("note", "and 3 more"),
@@ -274,7 +274,7 @@ KEPT = Line("note", "what was rolled back is kept: daruma undo THREAD --to 7f")
         (SavepointWritten(savepoint_id="2", snapshot="7f"), []),
         (
             SavepointWritten(savepoint_id="2", snapshot=None, note="the disk is full"),
-            [Line("note", "savepoint 2: the disk is full")],
+            [Line("note", "savepoint 2", "the disk is full")],
         ),
         (
             PhaseRollbackStarted(phase_id="p1", command="snapshot"),
@@ -292,7 +292,7 @@ KEPT = Line("note", "what was rolled back is kept: daruma undo THREAD --to 7f")
             PhaseRollbackCompleted(phase_id="p1", exact=False, left=("a.py: in use",)),
             [
                 Line("bad", "rolled back, but not all files are as before the phase"),
-                Line("bad", "a.py: in use"),
+                Line("note", "a.py: in use"),
             ],
         ),
         (PhaseRollbackCompleted(phase_id="p1"), [Line("ok", "rolled back")]),

@@ -1,6 +1,7 @@
 """``run``, ``resume``, ``answer``, ``threads`` and ``show``: one thread, from call to call."""
 
 import json
+import re
 import signal
 import sys
 from datetime import UTC, datetime, timedelta
@@ -30,6 +31,31 @@ def commanded(daruma: Daruma, *options: str, calls: list[dict[str, Any]]) -> Sai
     """Run a task on thread ``t`` whose model calls tools and is done."""
     model = daruma.script(main=[{"calls": calls}, DONE])
     return daruma("run", "Do it", "--workspace", "ws", "--model", model, "--thread", "t", *options)
+
+
+def test_what_is_told_while_it_happens_is_told_afterwards(daruma: Daruma) -> None:
+    """FA-04: calls, phases and checks in the same words, live and by ``show``."""
+    daruma.configure(
+        "tools: {policy: {run_command: deny}}\nverification: {commands: [test -e a]}\n"
+    )
+    create = {"command": "create", "path": "a", "file_text": "x"}
+    calls = [
+        {"name": "run_command", "args": {"command": "rm b"}, "id": "1"},
+        {"name": "str_replace_editor", "args": create, "id": "2"},
+    ]
+
+    live = commanded(daruma, calls=calls).out
+    later = daruma("show", "t").out
+
+    told = ["✗ $ rm b", "denied by policy: run_command", "✓ create a", "+ x", "✓ $ test -e a  "]
+    for each in told:
+        (line,) = [_plain(line) for line in live.splitlines() if each in line]
+        assert line in [_plain(line) for line in later.splitlines()]
+
+
+def _plain(line: str) -> str:
+    """Return a line without the time of day, and how long it took."""
+    return re.sub(r"\d+:\d\d:\d\d \+\d+:\d\d  |\d+\.\d s( · )?", "", line).rstrip()
 
 
 @pytest.mark.long
@@ -73,7 +99,7 @@ def test_json_is_the_last_line_and_the_only_one(daruma: Daruma) -> None:
     assert said.json["thread"] == "t"
     assert said.json["status"] == "completed"
     assert said.json["phases"][0]["status"] == "completed"
-    assert "plan confirmed" in said.err
+    assert "Is this plan right? confirmed" in said.err
 
 
 @pytest.mark.long

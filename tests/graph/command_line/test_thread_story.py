@@ -81,7 +81,7 @@ def test_what_failed_says_why() -> None:
     first, *rest = told(moment("check", "$ pytest", ok=False, output=output, note="exit 1"))
 
     assert (first.mark, first.tail) == ("bad", "exit 1")
-    assert rest[0].text == "… 6 lines before: --json holds them"
+    assert rest[0].text == "… 6 lines before: `daruma show --json` holds them"
     assert rest[-1].text == "line 9"
 
 
@@ -92,7 +92,7 @@ def test_a_change_is_a_diff_and_a_long_one_is_counted() -> None:
     _, *rest = told(moment("tool", "str_replace a.py", ok=True, diff=diff))
 
     assert [rest[0], rest[1]] == [Line("minus", "old"), Line("plus", "new")]
-    assert rest[-1].text == "… 10 more lines of this change: --json holds them"
+    assert rest[-1].text == "… 10 more lines of this change: `daruma show --json` holds them"
 
 
 def test_words_are_shown_as_words() -> None:

@@ -7,7 +7,13 @@ import pytest
 from langgraph.types import Interrupt
 from tests.parts import taken
 
-from daruma.graph.timeline import Superstep, call_title, render_duration, render_duration_if_any
+from daruma.graph.timeline import (
+    Superstep,
+    call_moment,
+    call_title,
+    render_duration,
+    render_duration_if_any,
+)
 from daruma.graph.timeline._moments import MOST_LINES, arguments_text, edit_diff, step_moment
 from daruma.graph.timeline._record import question_moments, savepoint_moment, walk_moments
 from daruma.graph.timeline._walk import Visit, Walk, Walked, Written
@@ -50,6 +56,21 @@ def test_a_huge_edit_is_not_compared_line_by_line() -> None:
 
     assert diff.count("\n") < 2 * MOST_LINES + 10
     assert diff.endswith(f"{10_000 - 2 * MOST_LINES} more lines")
+
+
+@pytest.mark.parametrize(
+    ("tool", "output", "ok"),
+    [
+        ("run_command", "exit code: 0\nfine", True),
+        ("run_command", "exit code: 1\nred", False),
+        ("search", "exit code: 1", True),
+    ],
+)
+def test_a_command_that_ended_otherwise_than_with_0_did_not_go_well(
+    tool: str, output: str, ok: bool
+) -> None:
+    """Its call went well, and a reader asks for more."""
+    assert call_moment(tool, {}, output, ok=True).ok is ok
 
 
 def test_other_calls_have_no_diff() -> None:
@@ -96,7 +117,7 @@ def test_calls_that_were_left_out_are_counted() -> None:
 @pytest.mark.parametrize(
     ("stopped", "title"),
     [
-        (True, "the task's budget is spent: the work stops"),
+        (True, "the task's budget was spent: the work stops"),
         (False, "the task's budget was spent: 500 tokens more granted"),
     ],
 )
