@@ -227,7 +227,7 @@ def _is_stricter(rule: object, old: Any, new: Any) -> bool:
 
 
 def _is_stricter_rule(name: str, old: Mapping[str, Any], given: Any) -> bool:
-    """Whether a rule of the policy can only refuse or ask where it did not before.
+    """Whether a rule of the policy can only refuse or ask where it did not before (SE-03).
 
     One that denies wins against all others. One that asks takes the place of those that are less
     exact, and these may ask for more: so it is taken for a whole tool, where no pattern of names
@@ -236,10 +236,12 @@ def _is_stricter_rule(name: str, old: Mapping[str, Any], given: Any) -> bool:
     if given is None:
         return False
     before, rule = _rule(old.get(name)), _rule(given)
-    if before and (before.decision == "deny" or before.required):
-        return False
+    if before and (before == rule or before.decision == "deny"):
+        return bool(before == rule)
     if rule.decision == "deny":
         return True
+    if before and (before.required or before.in_doubt == "ask" != rule.in_doubt):
+        return False
     key, others = policy_key(name), map(policy_key, old)
     plain = rule.decision == "confirm" and rule.in_doubt != "tell"
     return plain and key.bare and key.exact and all(each.exact for each in others)

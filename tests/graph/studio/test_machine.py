@@ -34,7 +34,7 @@ FROM_A_CLIENT: list[tuple[dict[str, Any], str]] = [
     ({"llm": {"model": None}}, "llm.model"),
     ({"tools": {"policy": {"pay": {"required": False}}}}, "tools.policy.pay"),
     ({"tools": {"policy": {"pay": "confirm"}}}, "tools.policy.pay"),
-    ({"tools": {"policy": {"pay": "deny"}}}, "tools.policy.pay"),
+    ({"tools": {"policy": {"pay": "deny"}}}, ""),
     ({"tools": {"policy": {"run_command": "confirm"}}}, ""),
     ({"budgets": {"preset": "work"}}, "budgets.think"),
     ({"budgets": {"max_steps": 3}, "mode": "plan_exec"}, ""),

@@ -1,6 +1,7 @@
 """Every setting is free to change, only towards the stricter, or with trust (SE-02, SE-03)."""
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -149,3 +150,25 @@ def test_what_is_stricter_is_measured_on_what_holds(given: dict[str, Any], named
 
     assert found[: len(named)] == named
     assert bool(found) is bool(named)
+
+
+DOUBT: dict[str, Any] = {"decision": "confirm", "in_doubt": "ask"}
+ORDERS: list[list[Any]] = [
+    ["allow", "confirm", {"decision": "confirm", "required": True}, "deny"],
+    [DOUBT | {"in_doubt": "tell"}, "confirm", DOUBT, "deny"],
+]
+"""Rules of the policy, each from the loosest to the strictest."""
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_rule_may_be_changed_for_one_that_is_as_strict_or_stricter(order: list[Any]) -> None:
+    """SE-03: and for no other; also where it is written out in the place of one word."""
+
+    def policy(rule: Any) -> Settings:
+        return Settings.model_validate({"tools": {"policy": {"pay": rule}}})
+
+    for (stands, before), (place, rule) in product(enumerate(order), repeat=2):
+        given = {"decision": rule} if isinstance(rule, str) else rule
+        found = loosening_changes(policy(before), policy(given))
+
+        assert bool(found) is (place < stands), (before, rule)
