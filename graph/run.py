@@ -104,6 +104,18 @@ class NotServed(DarumaError, ValueError):
     """Raised for a graph that a server runs as it is: any client could loosen its settings."""
 
 
+class Sections(dict[str, Any]):
+    """Those of the settings' form; LangGraph's server leaves out other keys, without a word."""
+
+    left_out: frozenset[str] = frozenset()
+
+    @override
+    def __contains__(self, key: object) -> bool:
+        if not (known := super().__contains__(key)):
+            self.left_out |= {str(key)}
+        return known
+
+
 async def _unmeasured(_: State) -> ContextUsage | None:
     return None
 
@@ -131,6 +143,7 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     holds: bool = False
     served: ClassVar["type[Machine] | None"] = None
     """The form in which LangGraph's server runs any of these; ``studio/entry.py`` says which."""
+    sections: Sections = Sections()
 
     @classmethod
     def of(
@@ -162,6 +175,12 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
     def copy(self, update: dict[str, Any] | None = None) -> Self:
         # LangGraph's own copy goes through __init__, which drops what is not an argument of it.
         return self.over(self, **(update or {}))
+
+    @override
+    def get_context_jsonschema(self) -> dict[str, Any] | None:
+        form = super().get_context_jsonschema() or {}
+        self.sections = form["properties"] = Sections(form["properties"])
+        return form
 
     # --- Running: `invoke` waits for `ainvoke`, `stream` iterates `astream`.
 

@@ -25,11 +25,13 @@ from langgraph.types import Command, StateSnapshot
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 from typing_extensions import override
 
 from daruma.graph.build import build_graph
 from daruma.graph.errors import closing
-from daruma.graph.follow import ListedOrigins
+from daruma.graph.follow import ListedOrigins, status_of
 from daruma.graph.history import newest, start_of, without_start
 from daruma.graph.requests import SERVER_MARK, open_questions, thread_id_of
 from daruma.graph.run import Machine
@@ -319,7 +321,8 @@ def settings_of(own: Settings, given: object) -> Settings:
     if refused := loosening_changes(own, wanted):
         raise SettingsError(
             f"a client can only make settings stricter than the server has them: "
-            f"{name_changes(refused)}; change them in daruma.yaml or DARUMA_* there"
+            f"{name_changes(refused)}; change them there: what build_graph has for settings, "
+            "else daruma.yaml or DARUMA_*"
         )
     return wanted
 
@@ -387,7 +390,10 @@ class StudioMachine(Machine):
         self, input: Any, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[Any]:
         try:
-            settings = settings_of(self.settings, options.get("context"))
+            given, own = options.get("context"), (config or {}).get("configurable", {})
+            if left_out := self.sections.left_out - own.keys():
+                given = {**(given or {}), **dict.fromkeys(sorted(left_out))}  # refused by name
+            settings = settings_of(self.settings, given)
             # The server says "async" where the client has said nothing: each step is written.
             behind = options.get("durability") == "async" and self.checkpointer
             durability = "sync" if behind else options.get("durability")
@@ -564,11 +570,23 @@ def _built() -> StudioMachine:
 Machine.served = StudioMachine
 
 
-def listed() -> tuple[str, ...]:
-    """Return the origins that ``http.cors.allow_origins`` lists: the server hands them on."""
-    http: Any = json.loads(os.environ.get("LANGGRAPH_HTTP") or "{}")
-    return tuple((http.get("cors") or {}).get("allow_origins") or ())
+_HTTP: Final = json.loads(os.environ.get("LANGGRAPH_HTTP") or "{}")
+"""The section ``http`` of ``langgraph.json``, as the server hands it on."""
+
+if "LANGSERVE_GRAPHS" in os.environ and not _HTTP.get("disable_store"):  # SE-03
+    raise Told(
+        "clients of this server could write what tasks recall: write "
+        '"disable_store": true under "http" in langgraph.json, as the one that ships has'
+    )
 
 
-app = Starlette(middleware=[Middleware(ListedOrigins, origins=listed())])
+def _told(_: Request, error: Any) -> JSONResponse:
+    """Answer an error of ours outside of a run, such as a refused edit of the state."""
+    return JSONResponse({"detail": str(error)}, status_of(error))
+
+
+app = Starlette(
+    middleware=[Middleware(ListedOrigins, (_HTTP.get("cors") or {}).get("allow_origins") or ())],
+    exception_handlers={DarumaError: _told},
+)
 """The server puts its own routes behind this: pages of other origins start nothing (SE-03)."""

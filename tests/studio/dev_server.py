@@ -31,10 +31,10 @@ OWN = {
 class DevServer:
     """``langgraph dev`` on the repository's ``langgraph.json``, started in ``folder``.
 
-    Beside the graph there it has one that plays scripts.
+    Beside the graph there it has one that plays scripts; ``http`` is another section of this name.
     """
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str, folder: Path, http: dict[str, Any] | None = None) -> None:
         self.folder, self.url = folder, url
         self.port = _free_port()
         self._said: list[str] = []
@@ -42,7 +42,7 @@ class DevServer:
             (folder / name).mkdir()
         given = json.loads((ROOT / "langgraph.json").read_text())
         given["graphs"]["played"] = f"{ROOT}/tests/studio/played.py:graph"
-        given["dependencies"] = [str(ROOT)]
+        given["dependencies"], given["http"] = [str(ROOT)], http or given["http"]
         (folder / "langgraph.json").write_text(json.dumps(given))
         self.client = _client(self.port)
         self.start()
@@ -73,7 +73,8 @@ class DevServer:
             if "Application started up" in line:
                 break
         else:
-            raise AssertionError(f"the server did not start: {self.log}")
+            with self._process:  # it has ended
+                raise AssertionError(f"the server did not start: {self.log}")
         self._reader = Thread(target=self._said.extend, args=[self._process.stdout], daemon=True)
         self._reader.start()
         with httpx.Client(transport=httpx.HTTPTransport(retries=5)) as client:

@@ -16,7 +16,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 import httpx
 import pytest
-from langgraph_sdk.errors import ConflictError, NotFoundError
+from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
 from tests.browser import CHROMIUM, opened
 from tests.life import Life
 from tests.studio.dev_server import ASSISTANT, PLAYED, DevServer
@@ -194,6 +194,61 @@ def test_a_client_weakens_nothing(thread: Thread, by: str) -> None:
         assert said.startswith("SettingsError: a client can only make settings stricter"), key
         assert key in said
     assert thread.state["values"] == {}
+
+
+@pytest.mark.parametrize(
+    ("context", "line"),
+    [
+        ({"budgetz": {"think": 1}, "tools": {}}, "'budgetz'; did you mean 'budgets'?"),
+        ({"colour": "red"}, "'colour'; known here: mode, llm"),
+    ],
+)
+def test_an_unknown_section_is_refused(thread: Thread, context: dict[str, Any], line: str) -> None:
+    """SE-03: not left out in silence; what `configurable` holds beside settings is its sender's."""
+    thread.plays(main=[DONE])
+    said = thread.runs(thread.request("Do it"), context=context)
+
+    assert said.startswith(f"SettingsError: unknown setting {line}")
+    assert "\n" not in said
+    assert thread.runs(thread.request("Do it"), context={}, config={"configurable": context}) == ""
+
+
+def test_an_edit_that_is_refused_says_why(thread: Thread) -> None:
+    """It is the client's error, with our line; nothing has changed."""
+    thread.plays(main=[DONE])
+    thread.runs(thread.request("Do it"))
+
+    with pytest.raises(UnprocessableEntityError) as refused:
+        thread.client.threads.update_state(thread.id, {"plan": "none"})
+
+    assert refused.value.response.json() == {
+        "detail": "the state can not be changed so: channel 'plan' takes no such str"
+    }
+    assert thread.status == "completed"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "items"),
+        ("GET", "items?namespace=a&key=k"),
+        ("DELETE", "items"),
+        ("POST", "items/search"),
+        ("POST", "namespaces"),
+    ],
+)
+def test_the_store_is_out_of_reach(server: DevServer, method: str, path: str) -> None:
+    """SE-03: what a client wrote there, tasks would recall."""
+    item = {"namespace": ["a"], "namespace_prefix": ["a"], "key": "k", "value": {"x": 1}}
+    answer = httpx.request(method, f"http://127.0.0.1:{server.port}/store/{path}", json=item)
+
+    assert answer.status_code == 404
+
+
+def test_a_server_whose_store_is_open_does_not_start(server: DevServer, tmp_path: Path) -> None:
+    """SE-03: it says what to write, and where."""
+    with pytest.raises(AssertionError, match=r"disable_store.*langgraph\.json"):
+        DevServer(server.url, tmp_path, http={"app": "daruma.graph.studio.entry:app"})
 
 
 @pytest.mark.long
