@@ -53,6 +53,7 @@ EN = Words(
             "Check the model's name, key and address with `daruma doctor --online`.",
             "Try again later, or name other models in llm.fallback_models.",
         ),
+        "script_mismatch": ("Mend the script: the message says which turn the run asked for.",),
         "internal_error": ("Report this with the output of `daruma show`.",),
         "verification_failed": (
             "Read what the checks said, with `daruma show`.",
@@ -146,6 +147,7 @@ ZH = Words(
             "用 `daruma doctor --online` 检查模型名称、密钥和地址。",
             "稍后重试，或在 llm.fallback_models 中设置备用模型。",
         ),
+        "script_mismatch": ("修正脚本：消息中说明了运行请求的是哪一轮。",),
         "internal_error": ("请附上 `daruma show` 的输出报告此问题。",),
         "verification_failed": (
             "用 `daruma show` 查看检查的输出。",
@@ -221,6 +223,7 @@ ZH = Words(
         "timeout": "超时",
         "loop_detected": "检测到循环，任务没有进展",
         "llm_failure": "模型调用失败",
+        "script_mismatch": "脚本与运行不符",
         "internal_error": "内部错误",
         "verification_failed": "验证未通过",
         "max_steps_exceeded": "超出步数限制",

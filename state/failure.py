@@ -139,6 +139,11 @@ _PROVIDERS = ("OpenAI", "Anthropic")
 """What names of a provider's package begin with."""
 
 
+_SCRIPT = ("ScriptExhausted", "ScriptMismatch")
+"""What a scripted model raises where its script does not fit the run: the script is to be mended.
+"""
+
+
 def classify(error: BaseException | str) -> "Code":
     """Name the code of an exception, or of its ``repr``, by its type alone, no model asked (EM-02).
 
@@ -157,7 +162,7 @@ def classify(error: BaseException | str) -> "Code":
         return "timeout"
     if names & _PROVIDER or any(name.startswith(_PROVIDERS) for name in names):
         return "llm_failure"
-    return "internal_error"
+    return "internal_error" if names.isdisjoint(_SCRIPT) else "script_mismatch"
 
 
 # --- What went wrong, as a value that can be stored, routed on and told.
@@ -166,6 +171,7 @@ Code = Literal[
     "timeout",
     "loop_detected",
     "llm_failure",
+    "script_mismatch",
     "internal_error",
     "verification_failed",
     "max_steps_exceeded",

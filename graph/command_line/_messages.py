@@ -65,7 +65,7 @@ def failed(error: Exception) -> bool:
 
     if isinstance(error, DarumaError):
         return isinstance(error, TaskFailed | ScriptedFault)
-    return classify(error) in ("llm_failure", "timeout")
+    return classify(error) in ("llm_failure", "timeout", "script_mismatch")
 
 
 def complaint(error: Exception) -> str | None:

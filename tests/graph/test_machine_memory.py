@@ -340,7 +340,7 @@ def test_a_bug_in_any_node_ends_the_task_as_failed(faulty: str, tmp_path: Path) 
     """
     run = run_with(CASES[faulty], faulty, tmp_path)
     codes = dict.fromkeys(("recovery", "consult", "emergency"), "llm_failure")
-    codes |= {"rollback": "rollback_failed"}
+    codes |= {"rollback": "rollback_failed", "settle": "script_mismatch"}  # what led there
     left = {"intake": ["0 task_started, 1 closed"], "rollback": ["1 question, 0 closed"]}
 
     error = run.result.error_struct
@@ -444,8 +444,11 @@ def test_a_script_that_does_not_fit_is_never_overlooked(
     run.ask(mode=mode, workspace=str(tmp_path))
 
     assert run.result.status == "failed"
-    assert run.result.error_struct is not None
-    assert run.result.error_struct.original_error in {"ScriptExhausted", "ScriptMismatch"}
+    error = run.result.error_struct
+    assert error is not None
+    assert error.original_error in {"ScriptExhausted", "ScriptMismatch"}
+    assert (error.error_code, error.retryable) == ("script_mismatch", False)
+    assert error.suggestions[0].startswith("Mend the script")
     assert "recovery" not in run.nodes
 
 

@@ -70,20 +70,21 @@ def test_failures_are_classified_by_their_exception(
     assert (struct.error_code, struct.retryable) == (code, retryable)
 
 
-def test_a_loop_and_a_bug_have_codes_of_their_own() -> None:
-    """EM-02: a loop may be tried again, a bug not."""
+def test_a_loop_and_a_short_script_have_codes_of_their_own() -> None:
+    """EM-02: a loop may be tried again; a script that ends too early is the user's to mend."""
 
     def look(text: str) -> str:
         """Look."""
         return text
 
     loop = Run([calls(call("look", text="x"))] * 9, with_tools=[look], **UNAIDED).ask().result
-    bug = Run([], **UNAIDED).ask().result
+    short = Run([], **UNAIDED).ask().result
 
     assert loop.error_struct is not None
     assert (loop.error_struct.error_code, loop.error_struct.retryable) == ("loop_detected", True)
-    assert bug.error_struct is not None
-    assert (bug.error_struct.error_code, bug.error_struct.retryable) == ("internal_error", False)
+    assert short.error_struct is not None
+    told = short.error_struct.error_code, short.error_struct.retryable
+    assert told == ("script_mismatch", False)
 
 
 async def test_cancellation_is_no_failure() -> None:

@@ -18,7 +18,7 @@ from langgraph.errors import NodeTimeoutError
 from tests.parts import a_failure
 
 from daruma.graph.models import ModelUnavailable
-from daruma.graph.models._faults import ScriptExhausted
+from daruma.graph.models._faults import ScriptExhausted, ScriptMismatch
 from daruma.state.errors import StorageUnavailable
 from daruma.state.failure import Code, ModelFailed, TaskFailed, bug_in, classify, failure_of
 from daruma.tools.sandbox import SandboxUnavailable
@@ -142,7 +142,8 @@ def test_every_librarys_timeout_is_one(kind: type[BaseException]) -> None:
         (StorageUnavailable, "storage_unavailable"),
         (SandboxUnavailable, "sandbox_violation"),
         (ModelUnavailable, "llm_failure"),
-        (ScriptExhausted, "internal_error"),
+        (ScriptExhausted, "script_mismatch"),
+        (ScriptMismatch, "script_mismatch"),
         (KeyError, "internal_error"),
         (ContextOverflowError, "llm_failure"),
         (OutputParserException, "llm_failure"),

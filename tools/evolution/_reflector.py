@@ -122,7 +122,7 @@ _LOOKS: Final[tuple[Callable[[str], str], ...]] = (
 
 # --- Setbacks that are failures of the machine: those a task or a phase ended with. Pure.
 
-PASSING: Final = ("storage_unavailable", "sandbox_violation", "approval_denied")
+PASSING: Final = ("storage_unavailable", "sandbox_violation", "approval_denied", "script_mismatch")
 """Codes of what passes, or says nothing of the work; why a person denied is a setback of its own.
 """
 NOT_RUN: Final = "Not run"

@@ -82,6 +82,7 @@ PASSING = [
     Failure(code="timeout", node="main", message="no answer", original_error="APITimeoutError"),
     a_failure("storage_unavailable"),
     a_failure("sandbox_violation", "verify", "no sandbox here"),
+    a_failure("script_mismatch", "reflect", "ScriptExhausted: ..."),
     a_failure("approval_denied", "gate", "a required approval was denied: run_command"),
     a_failure("internal_error", "tool", "OSError: [Errno 28] No space left on device"),
 ]
