@@ -24,7 +24,12 @@ _WORD: Final = (
     r"|credentials?|cookie)"
 )
 _NAME: Final = re.compile(f"-*{_WORD}", re.IGNORECASE)
-_AFTER_A_NAME: Final = re.compile(rf"({_WORD})(?:(\s*[=:]\s*)[^&]+|(\s+)\S+)", re.IGNORECASE)
+_AFTER_A_NAME: Final = re.compile(
+    rf"({_WORD})(?:(\s*(?:=|:(?!-[^{{}}]*\}}))\s*)[^&]+|(\s+)\S+)", re.IGNORECASE
+)
+_VARIABLE: Final = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^{}]*))?\}")
+"""What a server's settings name in the place of a value; its default may be a key itself."""
+
 _KEY: Final = "[key]"
 
 Effective = Annotated[
@@ -82,19 +87,22 @@ def _masked(value: str) -> str:
     return json_format.dumps(_without_secrets(json_format.loads(value)), ensure_ascii=False)
 
 
-def _without_secrets(value: Any) -> Any:
+def _without_secrets(value: Any, before: str = "") -> Any:
+    """Leave keys out of a value; ``before`` is what stands before it in a list."""
     if isinstance(value, dict):
         return {name: _without_secrets(each) for name, each in value.items()}
     if isinstance(value, list):
-        before = ["", *(each if isinstance(each, str) else "" for each in value)]
-        return [
-            _KEY if _NAME.fullmatch(name) else _without_secrets(each)
-            for name, each in zip(before, value, strict=False)
-        ]
+        names = ["", *(each if isinstance(each, str) else "" for each in value)]
+        return [_without_secrets(*each) for each in zip(value, names, strict=False)]
+    secret = _NAME.fullmatch(before)
+    if secret and not (isinstance(value, str) and _VARIABLE.fullmatch(value)):
+        return _KEY
     if isinstance(value, str):
-        from daruma.tools.text import without_keys
+        from daruma.tools.text import secrets_in, without_keys
 
-        return _AFTER_A_NAME.sub(rf"\1\2\3{_KEY}", without_keys(value))
+        named = _VARIABLE.findall(value)
+        keys = [key for name, text in named for key in secrets_in("KEY" if secret else name, text)]
+        return _AFTER_A_NAME.sub(rf"\1\2\3{_KEY}", without_keys(value, keys))
     return value
 
 
