@@ -42,6 +42,7 @@ from daruma.tools.files import EditHistory, Workspace, edit_folder
 from daruma.tools.hooks import NodeHooks
 from daruma.tools.model_requests import ESTIMATE, Tokens
 from daruma.tools.planning import REVISE_PLAN
+from daruma.tools.reports import Report
 from daruma.tools.sandbox import Sandbox
 from daruma.tools.snapshots import Snapshots, Store, store_of
 from daruma.tools.threads import to_thread
@@ -133,7 +134,7 @@ class Context:
     the thread's for what is kept of its files. ``namespace`` tells the runs of a thread apart that
     other graphs have made it for. ``response_format`` is the form that answers are
     to have, ``hooks`` are asked about what the node does, ``steering`` is what people say
-    meanwhile.
+    meanwhile, ``looked_at`` what runs on the beginnings of tasks said (VE-09).
     """
 
     settings: Settings
@@ -161,6 +162,7 @@ class Context:
     can_ask: bool = True
     response_format: ResponseFormat | None = None
     steering: Steering = field(default_factory=NoSteering)
+    looked_at: dict[tuple[object, ...], Report] = field(default_factory=dict)
 
     def local_now(self) -> datetime:
         """Return the time in the zone of the settings, in the machine's own where none is set."""

@@ -74,7 +74,8 @@ class Beginning:
     """The snapshot of the task's beginning; ``changes`` are what differs now.
 
     ``at`` is when that was, Unix time; ``missing`` says why there is none; ``spoiled`` tells what
-    was ignored and differs. Its files are written when asked for, removed when ``stack`` is closed.
+    was ignored and differs; ``looked_at`` is what this run found there before. Its files are
+    written when asked for, removed when ``stack`` is closed.
     """
 
     snapshots: Snapshots | None = None
@@ -84,6 +85,7 @@ class Beginning:
     at: float = 0.0
     stack: ExitStack = field(default_factory=ExitStack)
     spoiled: Callable[[], tuple[str, ...]] = tuple
+    looked_at: dict[tuple[object, ...], Report] = field(default_factory=dict)
     _folder: Path | None = None
 
     def folder(self, beside: Path) -> Path:
@@ -180,7 +182,8 @@ async def beginning_of(state: State, context: Context, stack: ExitStack) -> Begi
         return Beginning(missing=str(error))
     told = tuple(each for each in changes if is_lasting(each.path))
     spoiled = partial(snapshots.spoiled, start.snapshot, time.time())
-    return Beginning(snapshots, start.snapshot, told, "", task.started_at, stack, spoiled)
+    live = task.started_at, stack, spoiled, context.looked_at
+    return Beginning(snapshots, start.snapshot, told, "", *live)
 
 
 # --- Running the checks, and judging what they say.
@@ -199,8 +202,6 @@ _NOT_TOLD: Final = "can not be compared with the task's beginning"
 _NO_COMPARISON: Final = (CommandRefused, SnapshotUnavailable, OSError)
 Live = Callable[[str], LiveOutput | None]
 _Look = Callable[[str], Awaitable[tuple[CommandResult, Report | None]]]
-_LOOKED_AT: Final[dict[tuple[object, ...], Report]] = {}
-"""What runs on the beginnings of tasks said, for the next verifications of the same tasks."""
 
 
 @dataclass
@@ -369,15 +370,13 @@ class Checking:
 
     async def _once(self, line: str, look: _Look) -> tuple[int | None, Report]:
         """Look at the task's beginning; where tests were found, not again in this task (VE-09)."""
-        start = self.beginning
-        key = (self.root, start and (start.snapshot, start.at), line)
-        if (known := _LOOKED_AT.get(key)) is not None:
+        start = self.beginning or Beginning()
+        key = (self.root, start.snapshot, start.at, line)
+        if (known := start.looked_at.get(key)) is not None:
             return 0, known
         result, report = await look(line)
         if report and result.exit_code is not None:
-            if len(_LOOKED_AT) >= 16:
-                _LOOKED_AT.clear()
-            _LOOKED_AT[key] = report
+            start.looked_at[key] = report
         return result.exit_code, report or {}
 
     async def _hidden(

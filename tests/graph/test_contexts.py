@@ -54,6 +54,16 @@ async def test_a_run_has_its_own_settings_or_the_graphs() -> None:
     assert named.tools.named("shout") is not None
 
 
+async def test_what_was_looked_at_ends_with_its_run() -> None:
+    """VE-09: the nodes of one run know of it, and no other run does."""
+    graphs, run, another = contexts(), *({**RunScope().attach({})["configurable"]} for _ in "ab")
+
+    (first, second, other) = [await context_for(graphs, None, **c) for c in (run, run, another)]
+
+    assert first.looked_at is second.looked_at
+    assert first.looked_at is not other.looked_at
+
+
 def test_settings_have_to_fit_the_tools() -> None:
     """TL-05 and TL-06."""
     wrong = settings(tools={"name_aliases": {"shout": "whisper"}})

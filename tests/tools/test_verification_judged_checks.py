@@ -11,6 +11,7 @@ from tests.sandboxes import LEVELS, sandbox_at
 
 from daruma.state.plan import Plan
 from daruma.state.verification import Verification
+from daruma.tools.context import Context
 from daruma.tools.rollback import write_savepoint
 from daruma.tools.sandbox._sandbox import Level
 from daruma.tools.verification import (
@@ -680,24 +681,24 @@ async def test_a_configuration_that_a_sandbox_hides_fails_no_right_work(
 
 
 async def test_the_beginning_is_collected_once_a_task(ws: Path, tmp_path: Path) -> None:
-    """VE-09: however often the task is verified; another task has a beginning of its own."""
+    """VE-09: however often a run verifies it; another task has a beginning of its own."""
     log = tmp_path / "log"
     seen = f"import sys\nopen({str(log)!r}, 'a').write('c' * ('--collect-only' in sys.argv))\n"
-    context = a_context(given=settings())
+    context, again = a_context(given=settings()), a_context(given=settings())
 
-    async def verified(**files: str) -> str:
+    async def verified(*runs: Context, **files: str) -> str:
         task = a_task(workspace=str(ws), started_at=began(ws))
         written = await write_savepoint(task, "task", context)
         state = a_state(task=task, savepoints=written.savepoints)
-        for name, text in files.items():
+        for context_, (name, text) in zip(runs, files.items(), strict=True):
             put(ws, {name: text})
-            assert (await run_all_checks(state, context)).outcome == "passed"
+            assert (await run_all_checks(state, context_)).outcome == "passed"
         return log.read_text()
 
     put(ws, {"test_a.py": "def test_a(): pass\n", "conftest.py": seen, "test_b.py": "no python"})
 
-    assert await verified(**{"test_b.py": ""}, b="x") == "c"
-    assert await verified(c="x") == "cc"
+    assert await verified(context, context, **{"test_b.py": ""}, b="x") == "c"
+    assert await verified(context, again, c="x", d="x") == "ccc"
 
 
 @pytest.mark.long
