@@ -154,11 +154,22 @@ def _row(
         raise DamagedState("it holds a record in the place of another")
     busy = standing.what if standing and standing.is_busy else ""
     status = busy or status_of(result, questions)
-    goal = task.goal if task else standing.request if standing else ""
+    goal = task.goal if task else standing.request if standing else _asked_of(found, values)
     if result and result.clarification:
         goal += f" (asks: {result.clarification.question})"
     headline = headline_of(status, result.checked.outcome if result else "")
     return thread, headline, datetime.fromisoformat(found.checkpoint["ts"]), goal
+
+
+def _asked_of(found: "CheckpointTuple", values: dict[str, Any]) -> str:
+    """Return what a person said last where another graph keeps the thread, else its nodes."""
+    said = values.get("messages")
+    told = [m for m in said if getattr(m, "type", "") == "human"] if isinstance(said, list) else []
+    ran, channels = found.checkpoint["versions_seen"], found.checkpoint["channel_versions"]
+    branches = (each.partition("branch:to:") for each in channels)
+    nodes = {*ran, *(name for none, is_branch, name in branches if is_branch and not none)}
+    own = (each for each in nodes if not each.startswith("__"))
+    return told[-1].text if told else f"(another graph: {', '.join(sorted(own))})"
 
 
 async def list_questions(postgres: "Postgres", kind: str | None, older_than: float) -> "Table":

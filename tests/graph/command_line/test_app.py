@@ -10,6 +10,8 @@ from typing import Any
 import openai
 import psycopg
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import START, StateGraph
 from tests.damages import DAMAGES, restored
 from tests.daruma_command import DONE, PLAN, Daruma, command
 from tests.fault_proxy import FaultProxy, fault_proxy, passing
@@ -17,7 +19,9 @@ from tests.mcp_servers import McpServerOfOurs
 from tests.openai_answers import Reply
 from tests.openai_server import Answer, Fault, openai_server
 from tests.terminal import Terminal
+from typing_extensions import TypedDict
 
+from daruma import open_postgres
 from daruma.graph.command_line._messages import complaint, kept
 from daruma.graph.command_line._threads import seconds_of, size_of
 
@@ -285,6 +289,33 @@ def test_the_other_threads_are_listed(damaged: Daruma, postgres_url: str) -> Non
             listed = dict(line.split("\t")[:2] for line in damaged("threads").out.splitlines())
 
         assert listed == {"t": "damaged", "w": "completed, not checked"}, name
+
+
+class Ordered(TypedDict, total=False):
+    messages: list[Any]
+    job: str
+
+
+@pytest.mark.parametrize(
+    ("given", "goal"),
+    [
+        ({"messages": [HumanMessage("Build it"), AIMessage("How?")]}, "Build it"),
+        ({"messages": ["no message"], "job": "Build it"}, "(another graph: coder, report)"),
+        ({"job": "Build it"}, "(another graph: coder, report)"),
+    ],
+)
+def test_a_thread_of_another_graph_is_listed_with_what_stands_there(
+    given: Any, goal: str, daruma: Daruma, postgres_url: str
+) -> None:
+    """FA-13: what a person said last, or else the nodes, also of one that has not run yet."""
+    graph: Any = StateGraph(Ordered)
+    graph.add_node("coder", lambda _: {}).add_node("report", lambda _: {})
+    graph.add_edge(START, "coder").add_edge("coder", "report")
+    with open_postgres(postgres_url) as pg:
+        around = graph.compile(checkpointer=pg.checkpointer, interrupt_before=["report"])
+        around.invoke(given, {"configurable": {"thread_id": "t"}})
+
+    assert daruma("threads").out.strip().split("\t")[::3] == ["t", goal]
 
 
 @pytest.mark.long
