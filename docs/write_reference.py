@@ -118,11 +118,14 @@ def _tools_page() -> Iterator[str]:
                 yield from _table("argument, type, default, what it is", _rows(tool.parameters))
 
 
-def _rows(parameters: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+def _rows(parameters: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, ...]]:
+    """Yield a row for each argument, and below a list one for each part of its items."""
     required = parameters.get("required", ())
     for name, schema in parameters["properties"].items():
         default = "required" if name in required else f"`{json.dumps(schema.get('default'))}`"
-        yield f"`{name}`", _type(schema), default, schema.get("description", "")
+        yield f"`{within}{name}`", _type(schema), default, schema.get("description", "")
+        if ref := schema.get("items", {}).get("$ref"):
+            yield from _rows(parameters["$defs"][ref.rpartition("/")[2]], f"{within}{name}[].")
 
 
 def _type(schema: Mapping[str, Any]) -> str:

@@ -191,6 +191,10 @@ OUTPUT = {
     "README.md 0": "completed Looked.\n",
     "docs/guides/approvals.md 0": "Paid.\n",
     "docs/guides/knowledge.md 0": "1 0 ()\n",
+    "docs/guides/learning.md 0": (
+        "failed 1\nloop_detected in main: build, 2 times with the same results: "
+        "Error: ValueError: no rule for it: run configure first\n"
+    ),
     "docs/guides/python.md 0": "completed Looked.\n",
     "docs/guides/python.md 1": "ready=True problems=[]\n",
     "docs/guides/subgraph.md 0": "Ann: completed\n",

@@ -37,3 +37,8 @@ def test_editors_accept_what_the_docs_show() -> None:
     assert all(map(Draft202012Validator(schema).is_valid, shown))
     assert shown
     assert not Draft202012Validator(schema).is_valid({"budgets": {"thnk": 1}})
+
+
+def test_what_the_items_of_a_list_hold_is_told() -> None:
+    """Not only that there is a list."""
+    assert "| `items[].text` | text | required |" in FILES["docs/reference/tools.md"]

@@ -147,6 +147,26 @@ def test_what_an_approved_sibling_left_alone_is_not_asked_again(ws: Path) -> Non
     check(run, "a", "b")
 
 
+@pytest.mark.parametrize(("begin", "line"), [(True, "echo edited >> ran"), (False, f"sh {DEPLOY}")])
+def test_an_edited_call_is_asked_again_once_something_changed(
+    ws: Path, line: str, *, begin: bool
+) -> None:
+    """TL-13a, TL-14: as edited where a sibling changed it; as the model made it, if before that."""
+    run = run_of(ws, command("a", "touch other.txt"), command("b"))
+    asked = {each["approval_id"]: each for each in run.question.value["approvals"]}
+    edit = {"decision": "edit", "args": {"command": "echo edited >> ran"}}
+    said = [{"approval_id": "a", "decision": "approve"}] * begin + [{"approval_id": "b"} | edit]
+    if not begin:
+        (ws / "other.txt").touch()
+    digests = [{"digest": asked[each["approval_id"]]["digest"]} | each for each in said]
+    run.reply({"decisions": digests})
+
+    again = {each["approval_id"]: each for each in run.question.value["approvals"]}
+    assert again["b"]["args"] == {"command": line}
+    assert "asked again" in warnings(run)
+    assert ran(ws) == ""
+
+
 def test_many_that_write_are_each_asked_again_and_none_is_given_up(ws: Path) -> None:
     """TL-13a: one runs each time, however many there are."""
     ids = "abcdef"

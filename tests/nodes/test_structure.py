@@ -105,6 +105,10 @@ class Share(BaseModel):
         return of
 
 
+class Open(BaseModel, extra="allow"):
+    name: str
+
+
 @dataclass
 class Point:
     x: int
@@ -197,6 +201,12 @@ ROWS: Final[dict[str, Row]] = {
         Place, {"city": "Bern", "zip": "3000"}, '{city: "Bern", zip: "3000"}', '{"city": "Bern"}'
     ),
     "JSON schema": Row(TOTAL, {"total": 3}, 'It is {"total": "3"}: 3.', '{"total": 3, "sum": 3}'),
+    "a key more": Row(
+        Paint, {"colour": "colour-7"}, '{"colour": "Colour_7"}', '{"colour": "colour-7", "x": 1}'
+    ),
+    "a key more where any may be": Row(
+        Open, {"name": "Ann", "x": 1}, '{"Name": "Ann", "x": 1}', '{"x": 1}'
+    ),
     "a pattern that could take for ever": Row(
         {"type": "object", "properties": {"version": {"pattern": r"^\d+(\.\d+)*$"}}},
         {"version": "1.2.3"},
