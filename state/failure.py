@@ -140,8 +140,7 @@ _PROVIDERS = ("OpenAI", "Anthropic")
 
 
 _SCRIPT = ("ScriptExhausted", "ScriptMismatch")
-"""What a scripted model raises where its script does not fit the run: the script is to be mended.
-"""
+"""What a scripted model raises where its script does not fit: that is to be mended."""
 
 
 def classify(error: BaseException | str) -> "Code":

@@ -147,16 +147,18 @@ def test_what_an_approved_sibling_left_alone_is_not_asked_again(ws: Path) -> Non
     check(run, "a", "b")
 
 
-@pytest.mark.parametrize(("begin", "line"), [(True, "echo edited >> ran"), (False, f"sh {DEPLOY}")])
+@pytest.mark.parametrize(
+    ("sibling", "line"), [(True, "echo edited >> ran"), (False, f"sh {DEPLOY}")]
+)
 def test_an_edited_call_is_asked_again_once_something_changed(
-    ws: Path, line: str, *, begin: bool
+    ws: Path, line: str, *, sibling: bool
 ) -> None:
     """TL-13a, TL-14: as edited where a sibling changed it; as the model made it, if before that."""
     run = run_of(ws, command("a", "touch other.txt"), command("b"))
     asked = {each["approval_id"]: each for each in run.question.value["approvals"]}
     edit = {"decision": "edit", "args": {"command": "echo edited >> ran"}}
-    said = [{"approval_id": "a", "decision": "approve"}] * begin + [{"approval_id": "b"} | edit]
-    if not begin:
+    said = [{"approval_id": "a", "decision": "approve"}] * sibling + [{"approval_id": "b"} | edit]
+    if not sibling:
         (ws / "other.txt").touch()
     digests = [{"digest": asked[each["approval_id"]]["digest"]} | each for each in said]
     run.reply({"decisions": digests})

@@ -24,6 +24,7 @@ from typing_extensions import TypedDict
 from daruma import open_postgres
 from daruma.graph.command_line._messages import complaint, kept
 from daruma.graph.command_line._threads import seconds_of, size_of
+from daruma.graph.models._faults import ScriptExhausted
 
 
 def test_help_does_not_wait_for_the_machine() -> None:
@@ -241,6 +242,13 @@ def test_a_key_that_a_provider_quotes_is_not_shown(monkeypatch: pytest.MonkeyPat
 
     assert said is not None
     assert "the key [key] is wrong" in said
+
+
+def test_a_script_that_ends_too_early_is_no_bug() -> None:
+    """It is raised as it is where emergency is switched off."""
+    assert complaint(ScriptExhausted("no turn")) == (
+        "ScriptExhausted: no turn; `daruma show THREAD` says where it stands"
+    )
 
 
 def test_a_bug_is_one_line_and_its_traceback_is_kept() -> None:
