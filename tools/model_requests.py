@@ -494,8 +494,9 @@ class Tokens:
         return sum(self.of(_json(tool.as_function())) for tool in tools)
 
     def _content(self, content: str | list[Any]) -> int:
-        parts = [content] if isinstance(content, str) else content
-        texts = [part if isinstance(part, str) else part.get("text") for part in parts]
+        if isinstance(content, str):
+            return self.of(content)
+        texts = [part if isinstance(part, str) else part.get("text") for part in content]
         return sum(self.of(text) if isinstance(text, str) else PART for text in texts)
 
     def _calls(self, message: BaseMessage) -> int:

@@ -22,7 +22,7 @@ from tests.benchmarks.table import Options, Table
 from daruma.graph.storage._embedded import embedded_postgres
 from daruma.state.errors import DarumaError
 
-TABLES: Final = ("steps", "growth", "threads", "floor", "tools", "start")
+TABLES: Final = ("steps", "growth", "threads", "floor", "tools", "start", "tasks")
 
 
 def measured(name: str, ground: Ground, options: Options) -> list[Table]:

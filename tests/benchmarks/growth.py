@@ -11,7 +11,7 @@ from tests.benchmarks.systems import BARE, bare, daruma
 from tests.benchmarks.table import Options, Table
 from tests.benchmarks.task import Task
 
-STRETCHES: Final = ((2, 20), (90, 110), (390, 410), (980, 1000))
+STRETCHES: Final = ((2, 20), (90, 110), (390, 410), (980, 1000), (1980, 2000))
 """After which step each begins, and after which it ends."""
 
 BOUND: Final = tuple((begin, begin + 200) for begin in range(0, 1000, 200))
@@ -19,6 +19,7 @@ BOUND: Final = tuple((begin, begin + 200) for begin in range(0, 1000, 200))
 """
 
 _TITLE: Final = "A step late in a long thread"
+_STEPS: Final = 1000
 _PEER_STEPS: Final = 410  # it keeps the whole history with each step
 _HEAD: Final = (
     "system, characters of an output",
@@ -51,7 +52,7 @@ Ways = Mapping[str, Callable[[], dict[int, Mark]]]
 
 def measure(ground: Ground, options: Options) -> list[Table]:
     """Run long threads in turns, and compare stretches of them."""
-    steps = options.steps or STRETCHES[-1][1]
+    steps = options.steps or _STEPS
     ways: dict[str, Callable[[], dict[int, Mark]]] = {
         f"Daruma, {size:,}": partial(_ours, ground, steps, size, options.budget)
         for size in (1000, 20_000)
