@@ -45,14 +45,14 @@ SELECT lock AS thread_id, status, args,
 FROM procrastinate_jobs AS job
 WHERE task_name = %(task)s AND status IN ('todo', 'doing', 'failed')
     AND (%(thread)s::text IS NULL OR lock = %(thread)s)
-    AND (status = 'failed' OR NOT EXISTS (
+    AND (status = 'failed' OR priority >= 0 AND NOT EXISTS (
         SELECT FROM daruma_events AS told
         WHERE told.thread_id = job.lock AND told.run = job.args #>> '{submission,name}'
             AND told.is_last
     ))
 ORDER BY id
 """
-"""A job that has told its end is done, though it was not put away yet."""
+"""A job that has told its end is done, though it was not put away yet; one below 0 only waits."""
 
 _NONE: Final = "SELECT WHERE false"
 

@@ -5,7 +5,7 @@ do, as tasks of procrastinate.
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from daruma.graph.follow import stop_of
 from daruma.graph.learning import NotSampled, NotTaken
 from daruma.graph.learning_jobs import SECONDS, evolution_loop, within
 from daruma.graph.notify import notify
+from daruma.graph.requests import NotNow
 from daruma.graph.run import Machine
 from daruma.graph.standing import CARRY_OUT, EVOLVE, IS_THERE, PARK
 from daruma.graph.storage import Connection, Database, EventLog, ProcessLife, workspace_of
@@ -72,10 +73,19 @@ async def make_queue(database: Database) -> None:
 # --- Putting jobs into the queue: of one thread they run one after the other, in their order.
 
 _BEHIND: Final = -1
+"""The priority of a request whose thread waits for a person: it is not in the answer's way."""
+
+_TIMED: Final = -2
 """The priority of timed jobs: one that waits for its time does not stand in its thread's way."""
 
-_LAST: Final = -2
+_LAST: Final = -3
 """The priority of learning from what has ended: what has not ended comes first."""
+
+_WAITS: Final = "UPDATE procrastinate_jobs SET priority = %(priority)s WHERE id = %(id)s"
+_WAITS_NO_MORE: Final = """
+UPDATE procrastinate_jobs SET priority = 0, scheduled_at = NULL
+WHERE task_name = %s AND lock = %s AND status = 'todo' AND priority < 0
+"""
 
 _WAITING: Final = """
 SELECT count(*) AS count FROM procrastinate_jobs
@@ -100,7 +110,7 @@ async def park_at(database: Database, thread_id: str, deadline: float, name: str
     job = Job(
         queue=name,
         task_name=PARK,
-        priority=_BEHIND,
+        priority=_TIMED,
         lock=thread_id,
         queueing_lock=f"{PARK} {thread_id} {deadline}",
         task_kwargs={"thread_id": thread_id},
@@ -134,6 +144,9 @@ async def evolve_later(
 
 async def _put(database: Database, job: Job) -> None:
     async def put(connection: Connection) -> Any:
+        told: Any = job.task_kwargs.get("submission", ())
+        if "request" in told:  # behind those that wait, not before
+            await connection.execute(_WAITS_NO_MORE, [CARRY_OUT, job.lock])
         try:
             return await JobManager(PsycopgConnector()).defer_job_async(job, connection=connection)
         except ConnectorException as error:  # a lost database is told by what Postgres itself says
@@ -356,7 +369,10 @@ class Tasks:
             graph = by_jobs(graph, self.database, self.queue, given.kept)
             async with Announcing.of(self._log, thread, given.name) as announcing:
                 snapshot = await carry_out(graph, given, announcing.tell)
-                announcing.tell(stop_of(snapshot, run=given.name).to_dict())
+                stop = stop_of(snapshot, run=given.name)
+                if stop.outcome == "done":
+                    await self.database.statement(_WAITS_NO_MORE, [CARRY_OUT, thread])
+                announcing.tell(stop.to_dict())
         except BaseException as error:
             if context.abort_reason() is AbortReason.USER_REQUEST:
                 LOG.info(f"thread {thread!r}: cancelled")
@@ -366,12 +382,27 @@ class Tasks:
             why = reason_of(error)
             if is_later(error):
                 LOG.info(f"thread {thread!r}: put off: {why or 'this worker is stopped'}")
+            elif isinstance(error, NotNow) and asked:
+                await self._tell_waiting(context, given, why)
+                raise Busy(why) from error
             else:
                 await self._tell_failed(context, given, f"{type(error).__name__}: {why}")
             raise
         if (deadline := deadline_of(snapshot)) is not None:
             await park_at(self.database, thread, deadline, self.queue)
         LOG.info(ended(thread, snapshot))
+
+    async def _tell_waiting(self, context: JobContext, given: Submission, why: str) -> None:
+        """Have a request wait behind its thread's answer (DU-07), and say so the first time."""
+        if context.job.priority == _BEHIND:
+            return
+        LOG.info(f"thread {given.thread_id!r}: put off: {why}")
+        values = {"id": context.job.id, "priority": _BEHIND}
+        await context.app.connector.execute_query_async(_WAITS, **values)
+        config = RunnableConfig(configurable={"thread_id": given.thread_id})
+        stop = stop_of(await self.reader.aget_state(config), run=given.name)
+        stop = replace(stop, error=f"the request waits in the queue: {why}")
+        await self._log.write(given.thread_id, "", [stop.to_dict()])  # its own end is to come
 
     async def _tell_failed(self, context: JobContext, given: Submission, why: str) -> None:
         text = f"thread {given.thread_id!r}: could not be run: {why}"

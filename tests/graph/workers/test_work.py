@@ -30,6 +30,7 @@ from daruma.state.interrupts import ReplyRefused
 
 ASKED = {"messages": [("user", "Do it")], "mode": "react"}
 PLANNED = {"messages": [("user", "Do it")], "mode": "plan_exec"}
+THREAD: Any = {"configurable": {"thread_id": "t"}}
 SCRIPT = {"plan": [phases("one")], "main": [say("First."), say("Second."), say("Third.")]}
 
 
@@ -167,6 +168,63 @@ async def test_a_question_is_answered_through_the_queue(postgres_url: str) -> No
         await awork(graph, wait=False)
 
         assert (await stood(graph)).values["result"].completed
+
+
+@pytest.mark.parametrize("by_queue", [True, False])
+async def test_requests_behind_a_question_wait_for_its_answer(
+    postgres_url: str, by_queue: bool
+) -> None:
+    """DU-07: they stay in the queue in their order, out of the answer's way; followers hear so."""
+    behind = [{"messages": [("user", text)], "mode": "direct_chat"} for text in ("One", "Two", "3")]
+    script = SCRIPT | {"main": [say(f"{number}.") for number in range(4)]}
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg, script)
+        events = await graph.afollow(THREAD)
+        for asked in (PLANNED, *behind[:2]):
+            await asubmit(pg, asked, "t")
+        async with at_work(graph) as lines, asyncio.timeout(60):
+            stops = [each.event async for each in events if each.type == "run_stopped"]
+            look = await graph.alook(THREAD)
+            with pytest.raises(RequestRefused, match="waits for an answer"):
+                await asubmit(pg, behind[2], "t")
+            (question,) = (await stood(graph)).interrupts
+            answer: Any = Command(resume={question.id: {"decision": "confirm"}})
+            if by_queue:
+                await asubmit(pg, answer, "t")
+            else:
+                await graph.ainvoke(answer, THREAD)
+                await asubmit(pg, behind[2], "t")
+            for _ in range(3):
+                await lines.until("'t': completed")
+
+        said = await said_on(graph)
+        assert await jobs_on(pg) == [("daruma.park", "todo")]
+
+    assert [stop["outcome"] for stop in stops] == ["waiting"] * 3
+    assert [bool(stop["error"]) for stop in stops] == [False, True, True]
+    assert stops[1]["error"].startswith("the request waits in the queue: thread 't' waits for")
+    assert (look.status, len(look.questions)) == ("waiting", 1)
+    names = ["One", "Two"] if by_queue else ["One", "Two", "3"]
+    assert [text for text in said if text in ("One", "Two", "3")] == names
+
+
+async def test_a_request_behind_unfinished_work_waits_until_that_is_resumed(
+    postgres_url: str,
+) -> None:
+    """Its thread was left by a bug: going on is not behind it."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg, [{"raise": "down"}], fallback_chain={"enabled": False})
+        await asubmit(pg, ASKED, "t")
+        await asubmit(pg, {"messages": [("user", "One")], "mode": "direct_chat"}, "t")
+        await awork(graph, wait=False)
+        told = (await standings(pg.checkpointer.database))["t"]
+
+        await asubmit(pg, None, "t")
+        graph = graph_on(pg)
+        await awork(graph, wait=False)
+
+        assert told.what == "failed"
+        assert await said_on(graph) == ["Do it", "First.", "One", "Second."]
 
 
 @pytest.mark.long
