@@ -1,7 +1,7 @@
 """The machine: LangGraph's compiled graph, run in one way, held by one run, set back, looked at."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from time import time
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -55,6 +55,7 @@ from daruma.graph.storage import (
     PostgresSaver,
     athread_held,
     explain_saver_errors,
+    note_of,
     read_inbox,
     workspace_files_id,
     workspace_of,
@@ -76,6 +77,7 @@ from daruma.graph.timeline import (
 )
 from daruma.graph.tracing import run_traced
 from daruma.state.channels import Input, Output, State, state_of
+from daruma.state.data_dir import write_private
 from daruma.state.errors import DamagedState, DarumaError
 from daruma.state.messages import plain
 from daruma.state.result import TaskResult
@@ -243,6 +245,10 @@ class Machine(CompiledStateGraph[State, Settings, Input, Output]):
         if programs := self._programs(options):
             await in_thread(protect_programs, programs, workspace)
         async with aworkspace_locked(workspace):
+            if known and workspace and isinstance(self.checkpointer, PostgresSaver):
+                note = await note_of(self.checkpointer, self._thread_id(config), workspace)
+                with suppress(OSError):  # where nothing can be kept, nothing is
+                    await in_thread(write_private, note, "")
             if snapshot:
                 admitted = await accept_reply(self.checkpointer, admitted, snapshot)
             failures = Failures()

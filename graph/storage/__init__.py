@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         workspace_of,
     )
     from daruma.graph.storage._postgres import Postgres, aopen_postgres, open_postgres
-    from daruma.graph.storage._pruning import PRUNABLE, OldThread, Pruned
+    from daruma.graph.storage._pruning import PRUNABLE, OldThread, Pruned, note_of
     from daruma.graph.storage._rows import open_writes
     from daruma.graph.storage._saver import PostgresSaver, channel_values
     from daruma.graph.storage._store import PostgresStore
@@ -60,7 +60,7 @@ else:
                 "thread_held workspace_files_id workspace_of"
             ),
             "_postgres": "Postgres aopen_postgres open_postgres",
-            "_pruning": "OldThread PRUNABLE Pruned",
+            "_pruning": "OldThread PRUNABLE Pruned note_of",
             "_rows": "open_writes",
             "_saver": "channel_values PostgresSaver",
             "_store": "PostgresStore",
@@ -97,6 +97,7 @@ __all__ = [
     "is_said",
     "journal_of",
     "ledger_of",
+    "note_of",
     "open_postgres",
     "open_writes",
     "read_inbox",

@@ -1,7 +1,9 @@
 """Deleting old threads, with all that belongs to them, and giving their space back (DU-08)."""
 
+import hashlib
+import os
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,9 +14,11 @@ from uuid import UUID
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import INTERRUPT
 from psycopg import sql
+from psycopg.errors import InsufficientPrivilege
 
 from daruma.graph.storage._database import GOING_WITH_A_THREAD, answers_within
 from daruma.graph.storage._saver import TABLES, PostgresSaver, channel_values, delete_rows, thin
+from daruma.state.data_dir import data_dir
 from daruma.state.errors import DamagedState, ThreadBusy
 from daruma.state.plan import Plan
 from daruma.state.task import Status
@@ -22,38 +26,49 @@ from daruma.tools.threads import in_thread
 
 # --- What a thread has outside of the database: snapshots, edit histories, worktrees.
 #
-# All of it lies in Daruma's own folder on this host, and none of it in a workspace.
+# All of it lies in Daruma's own folder on this host, and none of it in a workspace. It goes by the
+# thread's name, which a restored copy of its database has, too.
+
+_DATABASE: Final = """
+SELECT system_identifier || '.' || oid AS name FROM pg_control_system(), pg_database
+WHERE datname = current_database()
+"""
+_UNKNOWN: Final = "unknown"  # where a role may not ask for it
 
 
-async def forget_belongings(
-    thread: str, workspaces: Collection[str], plan: Plan | None = None
-) -> None:
+async def note_of(saver: PostgresSaver, thread: str, workspace: str) -> Path:
+    """Return the file that notes here that a thread of this database has worked in a workspace."""
+    name = _UNKNOWN
+    with suppress(InsufficientPrivilege):
+        name = (await saver.database.statement(_DATABASE, ()))[0]["name"]
+    key = f"{await in_thread(os.path.realpath, workspace)}\0{thread}"
+    return data_dir() / "threads" / name / hashlib.sha256(os.fsencode(key)).hexdigest()
+
+
+async def forget_belongings(thread: str, notes: Mapping[str, Path], plan: Plan | None) -> None:
     """Delete what a thread has on this host; what is not there is no error.
 
-    ``plan`` is the newest one: members may have left worktrees of its phases. Raises
+    In workspaces of which others have a note, or nobody has, it stays: another database may need it
+    (DU-08). ``plan`` is the newest one: members may have left worktrees of its phases. Raises
     :class:`~daruma.tools.snapshots.SnapshotUnavailable` and
     :class:`~daruma.tools.team.WorktreeUnavailable` for what can not be deleted.
     """
     from daruma.tools.files import edit_folder  # not read to list threads (FA-13)
+    from daruma.tools.snapshots import delete_snapshots
     from daruma.tools.team import remove_worktree, worktree_folder
 
     phases = [(plan.id, phase.id) for phase in plan.phases] if plan else []
-    for workspace in map(Path, workspaces):
-        folders = [worktree_folder(workspace, f"{thread}\0{id_}", of) for id_, of in phases]
-        await in_thread(_forget_snapshots, workspace, thread)
-        for place in (workspace, *folders):
-            await in_thread(shutil.rmtree, edit_folder(place, thread), ignore_errors=True)
-        for folder in folders:
-            await remove_worktree(folder)
-
-
-def _forget_snapshots(workspace: Path, thread: str) -> None:
-    from daruma.tools.snapshots import Store, delete_snapshots, store_of
-
-    path = store_of(workspace)
-    if path.exists():
-        with Store(path).locked() as contents:
-            delete_snapshots(contents, thread)
+    for workspace, note in ((Path(each), note) for each, note in notes.items()):
+        users = [each.parent.name for each in note.parents[1].glob(f"*/{note.name}")]
+        if users == [note.parent.name] != [_UNKNOWN]:
+            folders = [worktree_folder(workspace, f"{thread}\0{id_}", of) for id_, of in phases]
+            await in_thread(delete_snapshots, workspace, thread)
+            for place in (workspace, *folders):
+                await in_thread(shutil.rmtree, edit_folder(place, thread), ignore_errors=True)
+            for folder in folders:
+                await remove_worktree(folder)
+        with suppress(OSError):
+            note.unlink()
 
 
 # --- When a checkpoint was written, also where its row is damaged.
@@ -94,12 +109,6 @@ SELECT sum(pg_total_relation_size(name::regclass)) AS size FROM unnest(%s::text[
 
 _VACUUM_SECONDS: Final = 3600.0
 """For one table: a full vacuum writes all of it anew, which takes minutes where there is much."""
-
-
-async def size_of(saver: PostgresSaver, thread_id: str) -> int:
-    """Return the bytes of a thread's rows, about."""
-    (row,) = await saver.database.statement(_SIZE, {"thread": thread_id})
-    return int(row["size"])
 
 
 async def total(saver: PostgresSaver) -> int:
@@ -196,8 +205,8 @@ async def old_threads(saver: PostgresSaver, wanted: Wanted) -> list[OldThread]:
         newest = "running" if row["running"] else await _newest(saver, row["thread_id"])
         standing = _standing_at(newest)
         if standing in wanted:
-            size = await size_of(saver, row["thread_id"])
-            found.append(OldThread(row["thread_id"], standing, updated_at, size))
+            (of_it,) = await saver.database.statement(_SIZE, {"thread": row["thread_id"]})
+            found.append(OldThread(row["thread_id"], standing, updated_at, int(of_it["size"])))
     return found
 
 
@@ -270,12 +279,14 @@ def _standing_at(found: CheckpointTuple | Standing) -> Standing:
     return str(getattr(result, "status", "unfinished"))
 
 
-async def _workspaces(saver: PostgresSaver, found: CheckpointTuple) -> Collection[str]:
-    """Return the workspaces that a thread worked in."""
+async def _workspaces(saver: PostgresSaver, found: CheckpointTuple) -> Mapping[str, Path]:
+    """Return the workspaces that a thread worked in, each with this database's note of that."""
     values = found.checkpoint["channel_values"]
     savepoints = values.get("savepoints")
     if savepoints is None and "savepoints" in found.checkpoint["channel_versions"]:
         savepoints = (await channel_values(saver, found, ["savepoints"]))["savepoints"]
     task = values.get("task")
     listed = getattr(savepoints, "value", savepoints) or ()
-    return {each.workspace for each in (*listed, *([task] if task else []))} - {None}
+    names = {each.workspace for each in (*listed, *([task] if task else []))} - {None}
+    thread = found.config["configurable"]["thread_id"]
+    return {each: await note_of(saver, thread, each) for each in names}

@@ -26,6 +26,7 @@ from daruma.tools.snapshots._store import (
     Taken,
     packed,
     storable,
+    store_of,
     told_of,
 )
 
@@ -337,16 +338,15 @@ def prune(contents: Contents, *, before: float, keep: Collection[str] = ()) -> i
     return len(gone)
 
 
-def delete_snapshots(contents: Contents, thread: str) -> int:
-    """Delete all snapshots of a thread; return how many. Those of a restore cut short stay."""
-    database = contents.database
-    intents = open_intents(database)
-    if any(intent.thread == thread for intent in intents):
-        return 0
-    gone = database.execute("DELETE FROM snapshots WHERE thread = ?", (thread,)).rowcount
-    if gone:
-        _sweep(contents, intents)
-    return gone
+def delete_snapshots(workspace: Path, thread: str) -> None:
+    """Delete all snapshots of a thread, if there are any. Those of a restore cut short stay."""
+    if (path := store_of(workspace)).exists():
+        with Store(path).locked() as contents:
+            intents = open_intents(contents.database)
+            if all(intent.thread != thread for intent in intents):
+                gone = "DELETE FROM snapshots WHERE thread = ?"
+                if contents.database.execute(gone, (thread,)).rowcount:
+                    _sweep(contents, intents)
 
 
 def _sweep(contents: Contents, intents: Sequence[Intent]) -> None:

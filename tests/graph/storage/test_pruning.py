@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 from langgraph.checkpoint.base.id import uuid6
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import ConnectionTimeout
 from tests.aged import age
 from tests.parts import settings
@@ -115,6 +116,38 @@ def test_what_lies_outside_of_the_database_goes_too(postgres_url: str, tmp_path:
     assert (len(left), len(worktrees(tmp_path))) == (2, 1)
     assert worktrees(tmp_path) < trees
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.txt", "u.txt"]
+
+
+@pytest.mark.parametrize("copy_works", [False, True])
+def test_a_copy_takes_nothing_of_its_original(
+    postgres_url: str, tmp_path: Path, copy_works: bool
+) -> None:
+    """DU-08: it has threads of the same names; what lies here goes with the last of both."""
+    with open_postgres(postgres_url) as postgres:
+        worked(postgres, tmp_path, "t")
+    before, trees = kept_of(tmp_path, "t"), worktrees(tmp_path)
+    own = conninfo_to_dict(postgres_url)["dbname"]
+    url = make_conninfo(postgres_url, dbname=f"{own}_copy")
+    with psycopg.connect(postgres_url, dbname="postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {own}_copy TEMPLATE {own}".encode())
+    with open_postgres(url) as copy:
+        if copy_works:
+            run_on(copy, [say()], "t").ask("More", mode="react", workspace=str(tmp_path))
+            before = kept_of(tmp_path, "t")
+        make_old(url, "t")
+        assert copy.prune(YEAR).threads == ("t",)
+
+    assert (kept_of(tmp_path, "t"), worktrees(tmp_path)) == (before, trees)
+    with open_postgres(postgres_url) as postgres:
+        original = run_on(postgres, [], "t")
+        first, *_ = original.graph.savepoints(original.config)
+        original.graph.undo(original.config, to=first.id)
+        assert [*tmp_path.iterdir()] == []
+        make_old(postgres_url, "t")
+        assert postgres.prune(YEAR).threads == ("t",)
+    assert (kept_of(tmp_path, "t"), worktrees(tmp_path)) == (0, set())
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {own}_copy WITH (FORCE)".encode())
 
 
 def worktrees(workspace: Path) -> set[Path]:
