@@ -75,13 +75,12 @@ async def make_queue(database: Database) -> None:
 _BEHIND: Final = -1
 """The priority of a request whose thread waits for a person: it is not in the answer's way."""
 
-_TIMED: Final = -2
-"""The priority of timed jobs: one that waits for its time does not stand in its thread's way."""
+_LAST: Final = -2
+"""The priority of timed jobs, which are in no other's way while they wait for their time, and of
+learning from what has ended: what has not ended comes first.
+"""
 
-_LAST: Final = -3
-"""The priority of learning from what has ended: what has not ended comes first."""
-
-_WAITS: Final = "UPDATE procrastinate_jobs SET priority = %(priority)s WHERE id = %(id)s"
+_WAITS: Final = "UPDATE procrastinate_jobs SET priority = %s WHERE id = %s"
 _WAITS_NO_MORE: Final = """
 UPDATE procrastinate_jobs SET priority = 0, scheduled_at = NULL
 WHERE task_name = %s AND lock = %s AND status = 'todo' AND priority < 0
@@ -110,7 +109,7 @@ async def park_at(database: Database, thread_id: str, deadline: float, name: str
     job = Job(
         queue=name,
         task_name=PARK,
-        priority=_TIMED,
+        priority=_LAST,
         lock=thread_id,
         queueing_lock=f"{PARK} {thread_id} {deadline}",
         task_kwargs={"thread_id": thread_id},
@@ -369,10 +368,8 @@ class Tasks:
             graph = by_jobs(graph, self.database, self.queue, given.kept)
             async with Announcing.of(self._log, thread, given.name) as announcing:
                 snapshot = await carry_out(graph, given, announcing.tell)
-                stop = stop_of(snapshot, run=given.name)
-                if stop.outcome == "done":
-                    await self.database.statement(_WAITS_NO_MORE, [CARRY_OUT, thread])
-                announcing.tell(stop.to_dict())
+                await self.database.statement(_WAITS_NO_MORE, [CARRY_OUT, thread])
+                announcing.tell(stop_of(snapshot, run=given.name).to_dict())
         except BaseException as error:
             if context.abort_reason() is AbortReason.USER_REQUEST:
                 LOG.info(f"thread {thread!r}: cancelled")
@@ -382,8 +379,13 @@ class Tasks:
             why = reason_of(error)
             if is_later(error):
                 LOG.info(f"thread {thread!r}: put off: {why or 'this worker is stopped'}")
-            elif isinstance(error, NotNow) and asked:
-                await self._tell_waiting(context, given, why)
+            elif isinstance(error, NotNow) and asked:  # it waits behind the answer (DU-07)
+                if context.job.priority != _BEHIND:
+                    LOG.info(f"thread {thread!r}: put off: {why}")
+                    await self.database.statement(_WAITS, [_BEHIND, context.job.id])
+                    stop = stop_of(await self.reader.aget_state(config), run=given.name)
+                    stop = replace(stop, error=f"the request waits in the queue: {why}")
+                    await self._log.write(thread, "", [stop.to_dict()])  # its own is to come
                 raise Busy(why) from error
             else:
                 await self._tell_failed(context, given, f"{type(error).__name__}: {why}")
@@ -391,18 +393,6 @@ class Tasks:
         if (deadline := deadline_of(snapshot)) is not None:
             await park_at(self.database, thread, deadline, self.queue)
         LOG.info(ended(thread, snapshot))
-
-    async def _tell_waiting(self, context: JobContext, given: Submission, why: str) -> None:
-        """Have a request wait behind its thread's answer (DU-07), and say so the first time."""
-        if context.job.priority == _BEHIND:
-            return
-        LOG.info(f"thread {given.thread_id!r}: put off: {why}")
-        values = {"id": context.job.id, "priority": _BEHIND}
-        await context.app.connector.execute_query_async(_WAITS, **values)
-        config = RunnableConfig(configurable={"thread_id": given.thread_id})
-        stop = stop_of(await self.reader.aget_state(config), run=given.name)
-        stop = replace(stop, error=f"the request waits in the queue: {why}")
-        await self._log.write(given.thread_id, "", [stop.to_dict()])  # its own end is to come
 
     async def _tell_failed(self, context: JobContext, given: Submission, why: str) -> None:
         text = f"thread {given.thread_id!r}: could not be run: {why}"
