@@ -224,7 +224,7 @@ def test_a_line_while_it_works_is_told_to_the_task(daruma: Daruma) -> None:
 
         assert leave(terminal) == 0
     shown = "\n".join(terminal.screen.shown)
-    told = [shown.index(f"“ {each}") for each in ("Use tabs", "Be brief", "Wait well")]
+    told = [shown.index(f"a person says: {each}") for each in ("Use tabs", "Be brief", "Wait well")]
     assert told == sorted(told)
     assert daruma("show", "t", "--json").json["goal"] == "Wait well"
 
@@ -526,7 +526,7 @@ def test_a_second_chat_on_a_thread_at_work_is_told_so(daruma: Daruma) -> None:
 
         assert leave(terminal) == 0
     assert goals(daruma) == ["Wait"]
-    assert "“ Me too" in "\n".join(terminal.screen.shown)
+    assert "a person says: Me too" in "\n".join(terminal.screen.shown)
 
 
 @pytest.mark.long

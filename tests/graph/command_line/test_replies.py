@@ -263,7 +263,7 @@ def test_resuming_parks_an_overdue_review_and_says_so(late: Daruma) -> None:
 
     assert (before, after) == ("waiting", "parked")
     assert said.code == 3
-    assert "plan parked: nobody confirmed it in time" in said.out
+    assert "Is this plan right? parked: nobody confirmed it in time" in said.out
     assert "─── ✗ parked ───" in said.out
     assert "Is this plan right?  parked: it waits, without a deadline" in said.out
     assert "daruma answer t --confirm\n" in said.out
