@@ -17,6 +17,7 @@ from daruma.tools.calls import (
     tool_result,
 )
 from daruma.tools.context import Context, visible_tools
+from daruma.tools.hooks import refuse
 from daruma.tools.threads import in_thread
 from daruma.tools.verification import changed_tests_note
 
@@ -42,7 +43,7 @@ async def gate(state: State, context: Context) -> Update:
                 ApprovalCompleted(approval_id=each.call.id, decision="approve", by=found.id)
             )
         allowed = [each.approve(each.call, found.id) for each, found in covered]
-        return _decision_update(state, [*opened.failed, *allowed], {})
+        return _decision_update(state, [*opened.failed, *allowed], {}, context)
     told = "; ".join(filter(None, (changed_tests_note(state), damaged)))
     scopes = _SCOPES[context.settings.tools.always][: 2 if workspace else 1]
     shown = tuple(each.approval for each in opened.approvals)
@@ -74,22 +75,21 @@ async def _carry_out(state: State, opened: Opened, reply: Decisions, context: Co
             await in_thread(keep_allowance, given)
         elif given:
             allowances.append(given)
-    update = _decision_update(state, after, decisions)
+    update = _decision_update(state, after, decisions, context)
     if allowances:
         update["allowances"] = (*state.allowances, *allowances)
     return update
 
 
 def _decision_update(
-    state: State, after: Sequence[ToolTask], decisions: Mapping[str, Decision]
+    state: State, after: Sequence[ToolTask], decisions: Mapping[str, Decision], context: Context
 ) -> Update:
     by_id = {call.id: call for call in after}
     denied = with_status(after, "rejected")
     why = blocking_denial(denied)
-    told = [(call, call.reason) for call in with_status(after, "failed")]
-    told += [(call, denial_text(decisions[call.id])) for call in denied]
+    told = [tool_result(each, denial_text(decisions[each.id]), ok=False) for each in denied]
     return {
         "calls": tuple(by_id.get(call.id, call) for call in state.calls),
-        "messages": [tool_result(call, text, ok=False) for call, text in told],
+        "messages": [*refuse(with_status(after, "failed"), context.emit), *told],
         "failure": Failure(code="approval_denied", node="gate", message=why) if why else None,
     }

@@ -18,7 +18,7 @@ from daruma.state.record import copy_with
 from daruma.state.settings import PromptPiece
 from daruma.state.steps import ContextUsage
 from daruma.state.verification import judged_by
-from daruma.tools.calls import VisibleTools, audit_answer, read_answer, tool_result, unusable_answer
+from daruma.tools.calls import VisibleTools, audit_answer, read_answer, unusable_answer
 from daruma.tools.context import (
     Answer,
     Context,
@@ -37,6 +37,7 @@ from daruma.tools.continuity import (
     note_question,
     offer_leaving_out,
 )
+from daruma.tools.hooks import refuse
 from daruma.tools.model_requests import (
     learned_instruction,
     memory_messages,
@@ -214,10 +215,10 @@ def _read_answer(
         return {"steps": [step], "failure": useless, "calls": ()}
     if looping := alarm(state, step):
         told = f"Not run: {looping.message}. It would lead no further: do something else."
-        refused = [tool_result(call, told, ok=False) for call in calls]
+        refused = refuse([replace(call, reason=told) for call in calls], context.emit)
         step = replace(step, ok=False)
         return {"messages": [message, *refused], "steps": [step], "failure": looping, "calls": ()}
-    failed = [tool_result(call, call.reason, ok=False) for call in with_status(calls, "failed")]
+    failed = refuse(with_status(calls, "failed"), context.emit)
     messages: Messages = [message, *failed]
     update: Update = {"messages": messages, "steps": [step], "calls": calls}
     if state.failure or state.origin or number == 0:  # what is empty costs a row to empty again

@@ -20,7 +20,7 @@ from daruma.state.plan import NoPlan, Plan, PlanRefused, plan_in, replacement_re
 from daruma.state.settings import Settings
 from daruma.state.spending import describe_overrun, overrun
 from daruma.state.text import printable_line
-from daruma.tools.calls import Tool, VisibleTools, audit_answer, read_answer, tool_result
+from daruma.tools.calls import Tool, VisibleTools, audit_answer, read_answer
 from daruma.tools.context import (
     Answer,
     Context,
@@ -29,6 +29,7 @@ from daruma.tools.context import (
     budget_exceeded,
     visible_tools,
 )
+from daruma.tools.hooks import refuse
 from daruma.tools.model_requests import (
     learned_instruction,
     memory_messages,
@@ -100,7 +101,7 @@ async def plan(state: State, context: Context) -> Update:
     update = await _plan(state, context, old)
     if state.calls:  # those of a look; what a hook made of one may be open still
         left = [call for call in state.calls if is_open((call,))]
-        told = [tool_result(call, NOT_READING, ok=False) for call in left]
+        told = refuse([replace(call, reason=NOT_READING) for call in left], context.emit)
         update = {"calls": (), **update, "messages": [*told, *update.get("messages", ())]}
     return _as_replanning(state, context, old, update) if old else update
 
@@ -173,7 +174,7 @@ def _read_calls(
     audit = audit_answer(message_id, calls, left_out=left_out, failover=answer.failover)
     if audit:
         context.emit(AnswerAudited(audit=audit.to_dict()))
-    refused = [tool_result(call, call.reason, ok=False) for call in with_status(calls, "failed")]
+    refused = refuse(with_status(calls, "failed"), context.emit)
     return {"messages": [message, *refused], "calls": calls, "steps": record(answer, audit=audit)}
 
 

@@ -6,14 +6,16 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from daruma.state import budget
 from daruma.state.budget import hidden_tools
+from daruma.state.calls import with_status
 from daruma.state.channels import State, Update
 from daruma.state.events import AnswerAudited
 from daruma.state.failure import ModelFailed
 from daruma.state.spending import overrun
 from daruma.state.usage import Failover
-from daruma.tools.calls import BrokenCalls, audit_answer, repair_round, tool_result
+from daruma.tools.calls import BrokenCalls, audit_answer, repair_round
 from daruma.tools.context import EXACT, Answer, Context, begin_step, visible_tools
 from daruma.tools.continuity import offer_leaving_out
+from daruma.tools.hooks import refuse
 
 
 async def repair(state: State, context: Context) -> Update:
@@ -40,9 +42,7 @@ async def repair(state: State, context: Context) -> Update:
         context.emit(AnswerAudited(audit=audit.to_dict()))
     step = record(answer, ok=bool(mended), signature=this.signature, audit=audit)
     ended = [new for old, new in zip(state.calls, calls, strict=True) if old != new]
-    results = [
-        tool_result(call, call.reason, ok=False) for call in ended if call.status == "failed"
-    ]
+    results = refuse(with_status(ended, "failed"), context.emit)
     return {"calls": calls, "steps": step, "messages": [*results]}
 
 

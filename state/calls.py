@@ -27,6 +27,10 @@ did not."""
 ALLOWED_BY = "daruma_allowed_by"
 """The key of the id of the yes that let a call run, which a person had given before (TL-25)."""
 
+EXECUTED = "daruma_executed"
+"""The key of the arguments that a call has after a repair, a hook or a person changed the model's
+(TL-11, TL-14)."""
+
 # --- A tool task: one tool call of the model on its way to execution.
 
 ToolTaskStatus = Literal[

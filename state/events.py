@@ -370,6 +370,15 @@ class ToolCompleted(Event, name="tool_completed"):
     output: str = ""
 
 
+class CallRefused(Event, name="call_refused"):
+    """A call does not run, as its model is told: it is not allowed or broken, say (TL-03)."""
+
+    call_id: str
+    tool: str
+    args: dict[str, Any]
+    reason: str
+
+
 class HookApplied(Event, name="hook_applied"):
     """A hook changed something, denied it, or failed; one that let it pass is not told of.
 

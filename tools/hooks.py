@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from daruma.state.calls import ToolTask
 from daruma.state.errors import DarumaError
-from daruma.state.events import Event, HookApplied, VerificationStarted, unheard
+from daruma.state.events import CallRefused, Event, HookApplied, VerificationStarted, unheard
 from daruma.state.failure import ModelFailed
 from daruma.state.record import copy_with
 from daruma.state.settings import HookCommand, HookPoint
@@ -324,7 +324,7 @@ class NodeHooks:
             helped = {each.result_id: each for each in ended}
             of = [(helped.get(str(each.id)), each) for each in messages]
             messages = [await self._after_call(call, each) if call else each for call, each in of]
-            results = [tool_result(call, call.reason, ok=False) for call in failed]
+            results = refuse(failed, self.emit)
             update = {**update, "calls": tuple(after), "messages": [*messages, *results]}
         elif isinstance(calls, ToolTask):
             seen = [await self._after_call(calls, each) for each in messages]
@@ -367,6 +367,15 @@ class NodeHooks:
         if denied:
             return tool_result(call, f"Error: its result is withheld: {denied}", ok=False)
         return message if seen.output is text else tool_result(call, seen.output, ok=ok)
+
+
+def refuse(calls: Iterable[ToolTask], emit: Callable[[Event], None]) -> list[ToolMessage]:
+    """Answer calls that do not run with their reasons, and tell it to who watches (TL-03)."""
+    results = [(call, tool_result(call, call.reason, ok=False)) for call in calls]
+    for call, told in results:
+        name, said = str(told.name), told.text[:2000]
+        emit(CallRefused(call_id=call.id, tool=name, args=call.args, reason=said))
+    return [told for _, told in results]
 
 
 async def _within(seconds: float, work: Awaitable[Any]) -> Any:

@@ -11,9 +11,9 @@ from rich.live import Live
 from rich.text import Text
 
 from daruma.graph.command_line._messages import beginning, one_line
-from daruma.graph.command_line._moment_lines import lines_of, moment_lines
+from daruma.graph.command_line._moment_lines import lines_of
 from daruma.graph.command_line._output import Line, Paper
-from daruma.graph.timeline import call_moment, call_title, render_duration
+from daruma.graph.timeline import call_title, render_duration
 from daruma.state.channels import State
 from daruma.state.spending import format_amount, standing
 from daruma.state.steps import StepKind
@@ -340,7 +340,6 @@ class Progress:
             self._state(part)
         else:
             self._words(part.get("main"))
-            self._note_calls(part.get("plan"))
 
     def _event(self, event: Mapping[str, Any]) -> None:
         kind = event["type"]
@@ -363,6 +362,7 @@ class Progress:
 
     def _state(self, values: Mapping[str, Any]) -> None:
         before, self._spent = self._spent, spent_of(values)
+        self._calls |= {call.id: (call.name, call.args) for call in values.get("calls", ())}
         self._task, plan = values.get("task"), values.get("plan")
         self._plan = plan.to_dict() if plan else {}
         verified = [each for each in self._spent if each.kind == "verify" and each.spent]
@@ -374,15 +374,6 @@ class Progress:
         for message in (update or {}).get("messages", ()):
             if message.type == "ai" and message.text.strip() and (message.tool_calls or verified):
                 self._paper.put(Line("words", beginning(message.text, 4)))
-        self._note_calls(update)
-
-    def _note_calls(self, update: Mapping[str, Any] | None) -> None:
-        for message in (update or {}).get("messages", ()):
-            calls = getattr(message, "tool_calls", ())
-            self._calls |= {call["id"]: (call["name"], call["args"]) for call in calls}
-            if message.type == "tool" and message.status == "error":  # it did not begin to run
-                name, args = self._calls.get(message.tool_call_id, (message.name, {}))
-                self._paper.put(*moment_lines(call_moment(name, args, message.text, ok=False)))
 
     def picture(self) -> list[Text]:
         """Return the lines that say what goes on now, as wide and as high as the terminal is."""

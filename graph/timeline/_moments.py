@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, get_args
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from daruma.state.calls import ALLOWED_BY
+from daruma.state.calls import ALLOWED_BY, EXECUTED
 from daruma.state.failure import Recovered
 from daruma.state.messages import TODO
 from daruma.state.spending import format_amount, usages_of
@@ -62,9 +62,9 @@ MOST_LINES: Final = 400
 
 def call_title(tool: str, args: Mapping[str, Any]) -> str:
     """Return ``view bill.py``, ``$ pytest -x`` or a tool's name with its short arguments."""
-    if tool == "run_command":
+    if tool == "run_command" and "command" in args:
         return f"$ {args.get('command', '')}"
-    if tool == "str_replace_editor":
+    if tool == "str_replace_editor" and args.keys() & {"command", "path"}:
         return f"{args.get('command', 'edit')} {args.get('path', '')}".strip()
     if tool == TODO and isinstance(args.get("items"), list):
         return f"todo: {todo_line(args['items'])}"
@@ -227,17 +227,23 @@ def steering_title(text: str) -> str:
     return f"a person says: {first_line(text)}"
 
 
-def call_moments(message: AIMessage, results: Results) -> Iterator[tuple[Moment, str]]:
-    """Yield the calls of an answer, each with its result where there is one, and its tool."""
+def call_moments(
+    message: AIMessage, results: Results
+) -> Iterator[tuple[Moment, ToolMessage | None]]:
+    """Yield the calls of an answer, each with its result where there is one."""
     sound = [(c["id"], c["name"], c["args"]) for c in message.tool_calls]
     wrong = [(c["id"], c["name"], {"arguments": c["args"]}) for c in message.invalid_tool_calls]
     for id_, name, args in (*sound, *wrong):
-        yield _call(name or "unnamed", args, results.get(f"{message.id}:{id_}")), name or ""
+        result = results.get(f"{message.id}:{id_}")
+        yield _call(name or "unnamed", args, result), result
 
 
 def call_moment(name: str, args: Mapping[str, Any], output: str, *, ok: bool | None) -> Moment:
-    """Return a call; one of a command did not go well where that ended with another code than 0."""
-    ran = name != "run_command" or output.partition("\n")[0] == "exit code: 0"
+    """Return a call; a command did not go well that ended with another code than 0, nor did checks
+    that are red (MO-10)."""
+    said = output.partition("\n")[0]
+    ran = name != "run_command" or said == "exit code: 0"
+    ran = ran and (name != "run_tests" or not _RED.search(said))
     return Moment(
         kind="tool",
         title=call_title(name, args),
@@ -249,11 +255,18 @@ def call_moment(name: str, args: Mapping[str, Any], output: str, *, ok: bool | N
     )
 
 
+_RED: Final = re.compile(r": (failed|timed out)\b")
+"""What the line says that ``run_tests`` begins with, where a check did not pass."""
+
+
 def _call(name: str, args: Mapping[str, Any], result: ToolMessage | None) -> Moment:
-    noted = result.additional_kwargs if result else {}
+    """Return a call as it was executed (TL-11, TL-14), whatever the model had asked for."""
+    noted, asked = result.additional_kwargs if result else {}, call_title(name, args)
+    name, args = (result and result.name) or name, noted.get(EXECUTED, args)
     notes = {
         "kept whole as output": noted.get(REFERENCE),
         "allowed by approval": noted.get(ALLOWED_BY),
+        "asked for as": asked if EXECUTED in noted and asked != call_title(name, args) else "",
     }
     told = "; ".join(f"{what} {id_}" for what, id_ in notes.items() if id_)
     ok = None if result is None else result.status != "error"

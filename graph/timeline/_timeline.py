@@ -209,7 +209,8 @@ class SaidAndDone:
         said = message.text if message else ""
         thought = reasoning_of(message) if isinstance(message, AIMessage) else ""
         moment = replace(step_moment(step, said), member=member, reasoning=thought)
-        if step.kind == "verify" and (found := self._during(step.at, "verification")):
+        found = self._during(step.at, "verification") or step.verification
+        if step.kind == "verify" and found:
             for each in check_moments(found, step.at):
                 phase = step.phase_id or ""
                 yield replace(each, task=step.task_id, phase=phase, member=member)
@@ -229,7 +230,10 @@ class SaidAndDone:
 
     def _calls(self, message: AIMessage, asked: Moment) -> Iterator[Moment]:
         ran = self._ran_after(asked.at) if asked.timed else None
-        for call, name in call_moments(message, self._results):
+        calls = [*call_moments(message, self._results)]
+        took = [self._took(result, asked.at) for _, result in calls]
+        ran = None if any(took) else ran  # beside calls with times, one without has not run
+        for (call, _), own in zip(calls, took, strict=True):
             told = replace(
                 call,
                 at=asked.at + (asked.seconds or 0.0),
@@ -240,13 +244,15 @@ class SaidAndDone:
                 node="look" if asked.node == "plan" else call.node,
             )
             if call.ok is not None:  # else it has not run: it may wait for a person
-                took = self._took(name, asked.at) or ran
-                told = replace(told, at=took.at, seconds=took.seconds) if took else told
+                timed = own or ran
+                told = replace(told, at=timed.at, seconds=timed.seconds) if timed else told
             yield told
 
-    def _took(self, name: str, after: float) -> Step | None:
-        """Take the record of a call of that name from those that began after its answer."""
-        found = next((s for s in self._timed if s.signature == name and s.at >= after), None)
+    def _took(self, result: ToolMessage | None, after: float) -> Step | None:
+        """Take the record of a call with that result from those that began after its answer."""
+        of = (result.name, result.status == "success") if result else None
+        ran = (s for s in self._timed if (s.signature, s.ok) == of and s.at >= after)
+        found = next(ran, None)
         if found and not bisect_right(self._thought, found.at) > bisect_right(self._thought, after):
             self._timed.remove(found)
             return found

@@ -195,10 +195,12 @@ def resolve_call(
 def with_arguments(
     task: ToolTask, args: Mapping[str, Any], offer: VisibleTools, by: Literal["", "model"] = ""
 ) -> ToolTask:
-    """Return a task with other arguments, from a model or a person, checked like any others."""
+    """Return a task with other arguments, checked like any others: ``by`` a model, or a person or
+    hook (TL-14)."""
     if offer.find(task.name) is None:
         return failed_task(task, f"not run: the tool {task.name!r} is no longer there")
-    return evaluate(replace(task, args=dict(args), repaired_by=by, rungs=()), offer)
+    rungs = () if by else ("edited",)
+    return evaluate(replace(task, args=dict(args), repaired_by=by, rungs=rungs), offer)
 
 
 def evaluate(task: ToolTask, offer: VisibleTools, *, mended_as: str = "") -> ToolTask:

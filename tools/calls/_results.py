@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from daruma.state.calls import ALLOWED_BY, UNCHANGED, ToolTask, ToolTaskStatus
+from daruma.state.calls import ALLOWED_BY, EXECUTED, UNCHANGED, ToolTask, ToolTaskStatus
 from daruma.state.messages import DEFINITION
 from daruma.state.text import REFERENCE, left_out, storable_text
 
@@ -97,6 +97,8 @@ def tool_result(
     noted: dict[str, object] = {REFERENCE: reference} if reference else {}
     noted |= {DEFINITION: definition} if definition else {}
     noted |= {ALLOWED_BY: call.allowed_by} if call.allowed_by else {}
+    if call.args and (call.repaired_by or call.rungs):
+        noted[EXECUTED] = call.args
     said: Any = storable(text)
     return ToolMessage(
         [{"type": "text", "text": said}, *images] if images else said,

@@ -5,18 +5,17 @@ import os
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from io import StringIO
 from typing import IO, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, ToolMessage
 from rich.console import Console
 from rich.text import Text
 from tests.daruma_command import DONE, Daruma, command
-from tests.parts import a_phase, a_plan, a_state, a_task, taken
+from tests.parts import a_call, a_phase, a_plan, a_state, a_task, taken
 from tests.screen import Screen
 from tests.terminal import Terminal
 
@@ -24,7 +23,7 @@ from daruma.graph.command_line._messages import one_line, shown
 from daruma.graph.command_line._moment_lines import lines_of
 from daruma.graph.command_line._output import Line, Paper
 from daruma.graph.command_line._progress import Progress, bar, in_words, spent_of
-from daruma.state.events import EVENTS
+from daruma.state.events import EVENTS, CallRefused
 from daruma.state.steps import ArgumentRepair, Audit, ContextCost, LeftOut, NameChange
 from daruma.state.text import reveal_invisible
 from daruma.state.usage import Attempt, Failover
@@ -86,6 +85,7 @@ def an_event(kind: str, text: str) -> dict[str, Any]:
         "cost": ContextCost(
             node="main", budget=3, before=9, after=2, saved={"summarise": 7}, messages=4, by="rules"
         ).to_dict(),
+        "args": {text: text},
         "plan": {"id": "p", "goal": text, "phases": [phase.to_dict()]},
     }
     names = (field.name for field in fields(EVENTS[kind]))
@@ -192,13 +192,13 @@ def test_an_ascii_output_gets_ascii_symbols() -> None:
 def test_a_tool_s_line_says_what_it_did() -> None:
     """The call's title comes from the model's own message, the outcome from the event."""
     args = {"command": "str_replace", "path": "a.py", "old_str": "x - y", "new_str": "x + y"}
-    call = {"name": "str_replace_editor", "args": args, "id": "c1"}
+    call = a_call(name="str_replace_editor", args=args)
     started = an_event("tool_started", "") | {"call_id": "c1", "tool": "str_replace_editor"}
     ended = started | {"type": "tool_completed", "ok": True, "seconds": 0.0, "output": ""}
     paper, file = printed()
 
     with Progress(paper) as progress:
-        progress.see("updates", {"main": {"messages": [AIMessage("", tool_calls=[call])]}})
+        progress.see("values", {"calls": (call,)})
         progress.see("custom", started)
         progress.see("custom", ended)
 
@@ -206,15 +206,17 @@ def test_a_tool_s_line_says_what_it_did() -> None:
 
 
 def test_a_call_that_is_not_run_is_told() -> None:
-    """No event begins one that the policy denies: the answer's own update tells it."""
-    call = {"name": "run_command", "args": {"command": "rm x"}, "id": "c1"}
-    refused = ToolMessage("denied by policy: no", tool_call_id="c1", status="error")
+    """No event begins one that the policy denies; one of a member is told with the member."""
+    args, reason = {"command": "rm x"}, "denied by policy: no"
+    refused = CallRefused(call_id="c1", tool="run_command", args=args, reason=reason)
     paper, file = printed()
 
     with Progress(paper) as progress:
-        progress.see("updates", {"main": {"messages": [AIMessage("", tool_calls=[call]), refused]}})
+        progress.see("custom", refused.to_dict())
+        progress.see("custom", replace(refused, member="p1").to_dict())
 
-    assert file.getvalue() == "  ✗ $ rm x\n      denied by policy: no\n"
+    told = "$ rm x\n      denied by policy: no\n"
+    assert file.getvalue() == f"  ✗ {told}  ✗ p1: {told}"
 
 
 def test_an_aside_is_made_once_before_its_event() -> None:
