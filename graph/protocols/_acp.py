@@ -22,6 +22,7 @@ from daruma.graph.protocols._threads import (
 )
 from daruma.graph.requests import RequestRefused
 from daruma.graph.timeline import call_title
+from daruma.state.calls import EXECUTED
 from daruma.state.errors import DarumaError
 from daruma.state.events import RunStopped
 from daruma.state.interrupts import ReplyRefused, read_reply
@@ -77,7 +78,8 @@ class SessionView:
         messages = snapshot.values.get("messages", ()) if snapshot else ()
         answers = (each for each in messages if isinstance(each, AIMessage))
         calls = {str(call["id"]): call["args"] for each in answers for call in each.tool_calls}
-        return cls(folder, PlanView.of(snapshot), calls)
+        decided = snapshot.values.get("calls", ()) if snapshot else ()
+        return cls(folder, PlanView.of(snapshot), calls | {c.id: c.args for c in decided})
 
     def updates(self, mode: str, part: Any) -> Iterator[Update]:
         """Yield what a part of a run's stream shows."""
@@ -90,6 +92,8 @@ class SessionView:
             written = update.get("messages", ()) if isinstance(update, Mapping) else ()
             for message in written if isinstance(written, list | tuple) else [written]:
                 yield from self.answer(message)
+            decided = update.get("calls") if isinstance(update, Mapping) else ()
+            self.calls |= {c.id: c.args for c in decided} if isinstance(decided, tuple) else {}
 
     def answer(self, message: AnyMessage) -> Iterator[Update]:
         """Yield an answer of the model, once it is on record, with what it thought before."""
@@ -107,12 +111,18 @@ class SessionView:
 
     def recorded(self, messages: Sequence[AnyMessage], thread: str) -> Iterator[Update]:
         """Yield a conversation again, from its record."""
+        results = {str(each.id): each for each in messages if isinstance(each, ToolMessage)}
         for message in messages:
             if is_request(message, thread):
                 yield helpers.update_user_message_text(message.text)
             yield from self.answer(message)
-            for call in message.tool_calls if isinstance(message, AIMessage) else ():
-                yield from self._started({"call_id": call["id"], "tool": call["name"]})
+            answered = message if isinstance(message, AIMessage) else AIMessage("")
+            for call in (*answered.tool_calls, *answered.invalid_tool_calls):
+                result = results.get(f"{message.id}:{call['id']}")
+                if result and EXECUTED in result.additional_kwargs:
+                    self.calls[str(call["id"])] = result.additional_kwargs[EXECUTED]
+                name = (result and result.name) or call["name"] or ""
+                yield from self._started({"call_id": call["id"], "tool": name})
             if isinstance(message, ToolMessage):
                 told = {"call_id": message.tool_call_id, "output": message.text}
                 yield from self._completed(told | {"ok": message.status != "error"})

@@ -109,11 +109,14 @@ def test_what_a_hook_left_is_what_a_person_sees_and_what_runs() -> None:
 
     assert run.question.value["approvals"][0]["args"] == {"text": "bye"}
     assert results(run.approve()) == ["BYE"]
+    assert "shout bye" in str(run.graph.timeline(run.config))
     assert len(seen) == 1
 
     rule = {"tools": {"policy": {"shout(text=bye)": "deny"}}}
     denied = run_with(answering("before_call", {"text": "bye"}), **rule).ask()
     assert "denied by policy" in results(denied)[0]
+    (told,) = denied.happened("call_refused")
+    assert (told["args"], told["reason"]) == ({"text": "bye"}, results(denied)[0])
 
 
 def test_a_hook_changes_what_it_answers_and_nothing_else() -> None:

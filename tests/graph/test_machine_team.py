@@ -273,6 +273,22 @@ def test_the_turns_limit_holds_for_all_members_together() -> None:
     assert run.result.status == "max_steps_exceeded"
 
 
+def test_a_members_call_that_does_not_run_is_told() -> None:
+    """TL-03: with the member; it is denied, or a round of repair was in vain."""
+    policy = {"policy": {"shout": "deny"}}
+    given = settings(spec_review={"enabled": False}, tools=policy)
+    turn = calls(call("shout", "c1", text="a"), call("no_such_tool", "c2"))
+    script = {
+        "plan": [phases({"id": "a", "expert": "developer"})],
+        "main@a": [turn, say("A.")],
+        "repair": [say('{"repairs": []}')],
+    }
+    run = Run(script, settings=given, tools=[shout]).ask(mode="team_collab")
+
+    told = [(each["member"], each["call_id"]) for each in run.happened("call_refused")]
+    assert told == [("a", "c1"), ("a", "c2")]
+
+
 @pytest.mark.long
 def test_a_conflict_that_is_only_called_settled_is_not(workspace: Path) -> None:
     """MO-06: markers and second versions of files never come into the workspace."""

@@ -129,9 +129,11 @@ async def test_an_edited_call_of_a_tool_that_is_gone_fails() -> None:
     """The graph that a thread is resumed with may have other tools, or show others."""
     gone = a_call("c1", "awaiting", name="whisper", args={"text": "one"})
 
-    _, after = await decide((gone,), c1={"decision": "edit", "args": {"text": "soft"}})
+    events: list[Event] = []
+    _, after = await decide((gone,), events, c1={"decision": "edit", "args": {"text": "soft"}})
 
     assert statuses(after) == {"c1": "failed"}
+    assert [each.type for each in events[1:]] == ["approval_completed", "call_refused"]
     assert "no longer there" in after["messages"][-1].text
 
 

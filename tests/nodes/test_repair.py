@@ -11,7 +11,7 @@ from tests.parts import Says, a_context, a_state, a_task, calling, settings, tak
 from daruma.nodes.repair import repair
 from daruma.state.calls import ToolTask
 from daruma.state.channels import State, Update
-from daruma.state.events import AnswerAudited, Event
+from daruma.state.events import AnswerAudited, CallRefused, Event
 from daruma.state.failure import ModelFailed
 from daruma.tools.calls import resolve_calls
 from daruma.tools.context import EXACT, visible_tools
@@ -102,12 +102,15 @@ async def test_a_request_keeps_to_the_context(name: str, window: int, requests: 
 
 
 async def test_arguments_are_repaired_in_one_request() -> None:
-    """TL-09: with the schema in the request; partial success is fine."""
+    """TL-09: with the schema in the request; partial success is fine, and the rest is told."""
+    events: list[Event] = []
     ask = Says(repairs({"tool_call_id": "c2", "arguments": {"text": "hi"}}))
     state = broken(calling("shout", "shout", words="hi"))
 
-    update = await repair(state, a_context(ask=ask, tools=[shout]))
+    update = await repair(state, a_context(ask=ask, tools=[shout], events=events))
 
+    (refused,) = [each for each in events if isinstance(each, CallRefused)]
+    assert (refused.call_id, refused.args) == ("c1", {"words": "hi"})
     assert [(c.args, c.status, c.repaired_by) for c in calls(update)] == [
         ({"words": "hi"}, "failed", ""),
         ({"text": "hi"}, "ready", "model"),

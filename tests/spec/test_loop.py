@@ -175,6 +175,7 @@ def test_every_call_has_one_result_whatever_became_of_it() -> None:
 
     assert run.outputs.keys() == {"good", "failed", "denied", "unknown", "rejected"}
     assert "fell over x" in run.outputs["failed"]
+    assert [each["call_id"] for each in run.happened("call_refused")] == ["denied", "unknown"]
     assert HEARD == ["hi"]
     assert run.result.completed
 

@@ -15,7 +15,7 @@ import pytest
 from tests.graph.command_line.conftest import daruma
 from tests.graph.protocols.clients import client_threads, folder_in
 from tests.late import Late
-from tests.spec.face import Daruma, call, calls, command, create, plan, say
+from tests.spec.face import Daruma, call, calls, create, plan, say
 
 from daruma.graph.protocols import ClientThreads
 
@@ -27,7 +27,7 @@ SCRIPT = {
     "plan": [plan("Do it")],
     "main": [
         {"say": "<think>Easy.</think>I make it.", **calls(create("a.txt", "hello", "c1"))},
-        calls(command("rm -f gone", "c2")),
+        calls({"name": "runCommand", "args": "{'command': 'rm -f gone',}", "id": "c2"}),
         say("Made."),
     ],
 }
@@ -132,6 +132,8 @@ async def test_a_plan_is_reviewed_a_call_approved_and_a_thread_shown_again(
         *(("c2", "in_progress"), ("c2", "completed")),
     ]
     first, second = (each for each in editor.told if each.session_update == "tool_call")
+    (_, again) = (each for each in later.told if each.session_update == "tool_call")
+    assert again == second  # as it was executed (TL-11)
     assert (second.title, second.kind) == ("$ rm -f gone", "execute")
     (diff,) = first.content
     path = str(tmp_path / "ws" / "a.txt")

@@ -64,12 +64,15 @@ def test_a_huge_edit_is_not_compared_line_by_line() -> None:
         ("run_command", "exit code: 0\nfine", True),
         ("run_command", "exit code: 1\nred", False),
         ("search", "exit code: 1", True),
+        ("run_tests", "pytest -q: passed, ruff check: failed (exit 1)\n\nred", False),
+        ("run_tests", "pytest -q: timed out", False),
+        ("run_tests", "pytest -q: none, there are no tests\n\n: failed", True),
     ],
 )
 def test_a_command_that_ended_otherwise_than_with_0_did_not_go_well(
     tool: str, output: str, ok: bool
 ) -> None:
-    """Its call went well, and a reader asks for more."""
+    """MO-10: its call went well, and a reader asks for more; nor did checks that are red."""
     assert call_moment(tool, {}, output, ok=True).ok is ok
 
 

@@ -60,6 +60,39 @@ def test_a_run_is_told_in_order(tmp_path: Path) -> None:
     assert all(each.timed for each in told.moments)
 
 
+@pytest.mark.parametrize(
+    ("asked", "title", "ok", "note"),
+    [
+        (call("runCommand", command="false"), "$ false", False, ""),
+        ({"name": "run_command", "args": "{'command': 'true',}"}, "$ true", True, "{'command'"),
+        (call("run_command", command="touch a", write=True), "$ touch b", True, "$ touch a"),
+    ],
+    ids=["another name", "repaired", "edited"],
+)
+def test_a_call_is_told_as_it_was_executed(
+    asked: Any, title: str, ok: bool, note: str, tmp_path: Path
+) -> None:
+    """TL-11, TL-14: with how it was asked for; one beside it that did not run took no time."""
+    broken = call("run_command", command={"a": 1})
+    run = a_run({"main": [calls(broken, asked), say()]}, tools={"call_repair_attempts": 0})
+    run.ask(workspace=str(tmp_path))
+    if run.snapshot.interrupts:
+        (open_,) = run.question.value["approvals"]
+        edit = {"approval_id": open_["approval_id"], "digest": open_["digest"], "decision": "edit"}
+        run.reply({"decisions": [edit | {"args": {"command": "touch b", "write": True}}]})
+
+    (refused, told) = [each for each in timeline(run).moments if each.kind == "tool"]
+
+    assert (told.title, told.ok, told.detail.splitlines()[0]) == (
+        title,
+        ok,
+        f"command: {title[2:]}",
+    )
+    assert note in told.note
+    assert told.seconds
+    assert (refused.ok, refused.seconds, refused.note) == (False, None, "")
+
+
 def test_as_text_each_moment_is_one_line() -> None:
     """It is printed on terminals: nothing in it is obeyed there, and no key is told."""
     key = "sk-" + "a1b2c3d4" * 4
@@ -200,6 +233,8 @@ def test_a_thinned_thread_tells_what_is_left(postgres: Postgres, tmp_path: Path)
     assert (told.whole, told.path) == (False, ())
     assert {"request", "plan", "model", "phase", "result"} <= {*kinds(told)}
     assert (told.tokens, told.status) == (before.tokens, "completed")
+    unchecked = "nothing to verify: no checks are known for this workspace"
+    assert {each.title for each in told.moments if each.kind == "check"} == {unchecked}
 
 
 @pytest.mark.long
