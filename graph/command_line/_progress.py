@@ -13,7 +13,7 @@ from rich.text import Text
 from daruma.graph.command_line._messages import beginning, one_line
 from daruma.graph.command_line._moment_lines import lines_of
 from daruma.graph.command_line._output import Line, Paper
-from daruma.graph.timeline import call_title, render_duration
+from daruma.graph.timeline import Call, call_title, render_duration
 from daruma.state.channels import State
 from daruma.state.spending import format_amount, standing
 from daruma.state.steps import StepKind
@@ -280,7 +280,7 @@ class Progress:
         self.plan_shown = False
         self._thread = ""
         self._going_on = GoingOn()
-        self._calls: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        self._calls: dict[tuple[str, str], Call] = {}
         self._spent: tuple[Spent, ...] = ()
         self._task: Task | None = None
         self._plan: Mapping[str, Any] = {}
@@ -354,7 +354,10 @@ class Progress:
         if aside := self._asides.pop(kind, ""):
             self._paper.put(Line("aside", aside))
         title = self._going_on.close(event)
-        call = self._calls.get(event.get("call_id") or event.get("approval_id", ""))
+        if kind == "approval_request":
+            who, asked = event.get("member", ""), event["question"]["approvals"]
+            self._calls |= {(who, a["approval_id"]): (a["tool"], a["args"]) for a in asked}
+        call = self._call(event)
         self._paper.put(*lines_of({"thread": self._thread, **event}, call, title))
         self.plan_shown |= kind == "plan_proposed"
         if kind in OPENS:
@@ -362,12 +365,16 @@ class Progress:
 
     def _state(self, values: Mapping[str, Any]) -> None:
         before, self._spent = self._spent, spent_of(values)
-        self._calls |= {call.id: (call.name, call.args) for call in values.get("calls", ())}
+        self._calls |= {("", call.id): (call.name, call.args) for call in values.get("calls", ())}
         self._task, plan = values.get("task"), values.get("plan")
         self._plan = plan.to_dict() if plan else {}
         verified = [each for each in self._spent if each.kind == "verify" and each.spent]
         if verified and not self._paper.terminal and set(verified) - set(before):
             self._paper.put(Line("note", f"spent: {in_words(self._spent)}"))
+
+    def _call(self, event: Event) -> Call | None:
+        id_ = event.get("call_id") or event.get("approval_id", "")
+        return self._calls.get((event.get("member", ""), id_))
 
     def _words(self, update: Mapping[str, Any] | None) -> None:
         verified = len(self._spent) > 1  # else the answer is the result, which is shown whole
@@ -401,7 +408,7 @@ class Progress:
         if event["type"] == "model_call_started":
             return f"{event['node']} asks {event['model']}"
         if event["type"] == "tool_started":
-            call = self._calls.get(event["call_id"])  # unknown where another process asked
+            call = self._call(event)  # unknown where another process asked
             known = call_title(event["tool"], call[1]) if call else ""
             return one_line(known or f"{event['tool']} {event['summary']}", 100)
         commands = event.get("commands") or [event.get("command", "")]

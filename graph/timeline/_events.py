@@ -78,10 +78,6 @@ def _ended_call(event: Event, call: Call | None, title: str) -> Moment:
     return replace(moment, title=known, seconds=event["seconds"])
 
 
-def _refused(event: Event) -> Moment:
-    return call_moment(event["tool"], event["args"], event["reason"], ok=False)
-
-
 def _decided(event: Event, kind: Kind, what: str) -> Moment:
     decision = event["decision"]
     ok = decision not in ("reject", "deny", "timeout", "void")
@@ -299,7 +295,9 @@ _TELLERS: Final[Mapping[str, Callable[[Event], Moment | None]]] = {
     "lessons_given": _lessons,
     "model_call_completed": _asked,
     "model_attempt_failed": _attempt,
-    "call_refused": _refused,
+    "call_refused": lambda event: call_moment(
+        event["tool"], event["args"], event["reason"], ok=False
+    ),
     "plan_proposed": lambda event: _moment(
         "plan", plan_title(event["plan"]["phases"]), begins=True
     ),

@@ -242,14 +242,13 @@ def call_moment(name: str, args: Mapping[str, Any], output: str, *, ok: bool | N
     """Return a call; a command did not go well that ended with another code than 0, nor did checks
     that are red (MO-10)."""
     said = output.partition("\n")[0]
-    ran = name != "run_command" or said == "exit code: 0"
-    ran = ran and (name != "run_tests" or not _RED.search(said))
+    green = {"run_command": said == "exit code: 0", "run_tests": not _RED.search(said)}
     return Moment(
         kind="tool",
         title=call_title(name, args),
         detail=arguments_text(args),
         output=output,
-        ok=ok and ran,
+        ok=ok and green.get(name, True),
         node="tool",
         diff=edit_diff(args),
     )

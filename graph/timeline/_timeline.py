@@ -229,10 +229,10 @@ class SaidAndDone:
             yield moment
 
     def _calls(self, message: AIMessage, asked: Moment) -> Iterator[Moment]:
-        ran = self._ran_after(asked.at) if asked.timed else None
         calls = [*call_moments(message, self._results)]
         took = [self._took(result, asked.at) for _, result in calls]
-        ran = None if any(took) else ran  # beside calls with times, one without has not run
+        timed = asked.timed and not any(took)  # beside calls with times, one without has not run
+        ran = self._ran_after(asked.at) if timed else None
         for (call, _), own in zip(calls, took, strict=True):
             told = replace(
                 call,
@@ -244,8 +244,8 @@ class SaidAndDone:
                 node="look" if asked.node == "plan" else call.node,
             )
             if call.ok is not None:  # else it has not run: it may wait for a person
-                timed = own or ran
-                told = replace(told, at=timed.at, seconds=timed.seconds) if timed else told
+                one = own or ran
+                told = replace(told, at=one.at, seconds=one.seconds) if one else told
             yield told
 
     def _took(self, result: ToolMessage | None, after: float) -> Step | None:

@@ -86,6 +86,7 @@ def an_event(kind: str, text: str) -> dict[str, Any]:
             node="main", budget=3, before=9, after=2, saved={"summarise": 7}, messages=4, by="rules"
         ).to_dict(),
         "args": {text: text},
+        "question": {"question": text, "approvals": ()},
         "plan": {"id": "p", "goal": text, "phases": [phase.to_dict()]},
     }
     names = (field.name for field in fields(EVENTS[kind]))
@@ -217,6 +218,23 @@ def test_a_call_that_is_not_run_is_told() -> None:
 
     told = "$ rm x\n      denied by policy: no\n"
     assert file.getvalue() == f"  ✗ {told}  ✗ p1: {told}"
+
+
+def test_a_call_is_told_by_whose_it_is() -> None:
+    """Models of members use ids that the task's own has used; an approval says what was asked."""
+    asked = [{"approval_id": "c1", "tool": "run_command", "args": {"command": "rm y"}}]
+    request = an_event("approval_request", "") | {"question": {"approvals": asked}}
+    ended = an_event("approval_completed", "") | {"approval_id": "c1", "decision": "deny"}
+    paper, file = printed()
+
+    with Progress(paper) as progress:
+        progress.see("values", {"calls": (a_call(name="run_command", args={"command": "rm x"}),)})
+        progress.see("custom", request | {"member": "p1"})
+        progress.see("custom", ended | {"member": "p1"})
+        progress.see("custom", ended)
+
+    told = "May this run: $ rm {} denied\n"
+    assert file.getvalue() == f"  ✗ p1: {told.format('y')}  ✗ {told.format('x')}"
 
 
 def test_an_aside_is_made_once_before_its_event() -> None:
