@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from contextvars import Context
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, cast
 
 from langchain_core.messages import AnyMessage
 from langchain_core.runnables import RunnableConfig
@@ -330,8 +330,7 @@ def settings_of(own: Settings, given: object) -> Settings:
 def without_settings(config: RunnableConfig | None) -> RunnableConfig | None:
     """Return a config without the copy of the settings that the server puts into it.
 
-    What stands there is kept in clear with every checkpoint. What a client says of how the command
-    line began a thread is left out, too: `daruma resume` would take its model from there.
+    What stands there is kept in clear with every checkpoint.
     """
     if not config:
         return config
@@ -340,11 +339,23 @@ def without_settings(config: RunnableConfig | None) -> RunnableConfig | None:
         for key, value in config.get("configurable", {}).items()
         if key not in Settings.model_fields and key not in ("__context_provided__", SERVER_MARK)
     }
-    whole = RunnableConfig(**{**config, "configurable": kept})
-    if "metadata" in config:
-        told = (config["metadata"] or {}).items()
-        whole["metadata"] = {key: each for key, each in told if not key.startswith("daruma_")}
-    return whole
+    return RunnableConfig(**{**config, "configurable": kept})
+
+
+_TRACE: Final = "daruma_traceparent"
+"""The one of our keys that runs here keep themselves: a later run is traced as going on with it."""
+
+
+def without_origin(config: RunnableConfig) -> RunnableConfig:
+    """Return a config without what tells how a command or a worker began its thread (SE-03).
+
+    Only they write it: `daruma resume` takes a model, and a folder with its settings, from there.
+    """
+    kept: Any = dict(config)
+    for part in kept.keys() & {"metadata", "configurable"}:
+        told = (kept[part] or {}).items()
+        kept[part] = {k: v for k, v in told if k == _TRACE or not k.startswith("daruma_")}
+    return cast("RunnableConfig", kept)
 
 
 # --- Work that a newer request takes the place of, as the server's clients have it do.
@@ -489,6 +500,7 @@ class ServerSaver(PostgresSaver):
 
     The server remembers a thread's place in its list while it awaits the deletion. Where two
     overlap, it takes the wrong thread from that list, and ends a stateless run without an answer.
+    No checkpoint has what a client, in whichever way, tells in the place of a command.
     """
 
     _deleting: dict[str, Future[None]]
@@ -499,6 +511,10 @@ class ServerSaver(PostgresSaver):
         own = cls.__new__(cls)
         own.__dict__.update(saver.__dict__, _deleting={})
         return own
+
+    @override
+    async def aput(self, config: RunnableConfig, *kept: Any, **named: Any) -> RunnableConfig:
+        return await super().aput(without_origin(config), *kept, **named)
 
     @override
     async def adelete_thread(self, thread_id: str) -> None:

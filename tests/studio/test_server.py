@@ -196,6 +196,24 @@ def test_a_client_weakens_nothing(thread: Thread, by: str) -> None:
     assert thread.state["values"] == {}
 
 
+@pytest.mark.parametrize("by", ["run", "metadata", "assistant", "edit"])
+def test_a_client_chooses_nothing_for_the_next_command(thread: Thread, by: str) -> None:
+    """SE-03: `daruma resume` takes model and folder from where commands alone write them."""
+    said = {"daruma_model": "scripted:mine.json", "daruma_folder": "/looser"}
+    configured: Any = {"configurable": said}
+    thread.plays(main=[DONE])
+    if by == "assistant":
+        own = thread.client.assistants.create("played", metadata=said)
+        thread.assistant = own["assistant_id"]
+    given: Any = {"run": {"config": configured}, "metadata": {"metadata": said}}.get(by, {})
+    assert thread.runs(thread.request("Do it"), context=None, **given) == ""
+    if by == "edit":
+        at: Any = {**thread.state["checkpoint"], **said}
+        thread.client.threads.update_state(thread.id, {"messages": []}, checkpoint=at)
+
+    assert [key for key in thread.state["metadata"] if key.startswith("daruma_")] == []
+
+
 @pytest.mark.parametrize(
     ("context", "line"),
     [

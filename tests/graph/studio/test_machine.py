@@ -69,8 +69,6 @@ def test_the_servers_copy_of_them_is_not_kept() -> None:
     config = RunnableConfig(configurable={"mode": "react", "thread_id": "t", "llm": {}})
 
     assert without_settings(config) == {"configurable": {"thread_id": "t"}}
-    config["metadata"] = {"daruma_model": "openai:x", "user": "u"}
-    assert (without_settings(config) or {})["metadata"] == {"user": "u"}
     assert without_settings(None) is None
 
 
