@@ -238,7 +238,9 @@ async def _shared_pool(tasks: Tasks) -> AsyncIterator[_Shared]:
     pool, users = of_loops.setdefault(loop, (made, []))
     users.append(None)
     try:
-        await pool.open(wait=True, timeout=tasks.pace.connect)
+        await pool.open()
+        async with pool.connection():  # the database is there; `wait` of a pool is for one alone
+            pass
         yield pool
     finally:
         users.pop()

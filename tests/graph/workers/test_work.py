@@ -451,6 +451,19 @@ async def test_workers_of_one_process_share_their_connections(
     assert row[0] <= 10 + 3 + len(workers)
 
 
+async def test_workers_begun_at_once_each_serve_their_queue(postgres_url: str) -> None:
+    """DU-07: they wait for the connections that they share beside each other."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph, queues = graph_on(pg), [f"q{number}" for number in range(4)]
+        for name in queues:
+            await asubmit(pg, ASKED, name, queue=name)
+
+        await asyncio.gather(*(awork(graph, wait=False, queue=name) for name in queues))
+
+        ended = [(await stood(graph, name)).values["result"].status for name in queues]
+        assert ended == ["completed"] * 4
+
+
 def test_a_graph_without_postgres_has_no_worker() -> None:
     """One line says what to do."""
     with pytest.raises(NotShared, match="persistence=pg"):
