@@ -41,10 +41,10 @@ def stop_of(
     questions = open_questions(snapshot).items()
     asked = tuple({"id": id_, "value": value} for id_, value in questions if id_ not in answered)
     result = snapshot.values.get("result")
-    if error:
-        outcome = "failed"
-    elif asked:
+    if asked:
         outcome = "waiting"
+    elif error:
+        outcome = "failed"
     else:
         outcome = "done" if result is not None and not snapshot.tasks else "unfinished"
     told = result.to_dict() if result is not None else None

@@ -45,6 +45,11 @@ SELECT lock AS thread_id, status, args,
 FROM procrastinate_jobs AS job
 WHERE task_name = %(task)s AND status IN ('todo', 'doing', 'failed')
     AND (%(thread)s::text IS NULL OR lock = %(thread)s)
+    AND (status <> 'failed' OR NOT EXISTS (
+        SELECT FROM daruma_checkpoints AS newer
+        WHERE newer.thread_id = job.lock AND newer.checkpoint_ns = ''
+            AND newer.checkpoint_id > job.args ->> 'left_at'
+    ))
     AND (status = 'failed' OR priority >= 0 AND NOT EXISTS (
         SELECT FROM daruma_events AS told
         WHERE told.thread_id = job.lock AND told.run = job.args #>> '{submission,name}'
@@ -52,7 +57,9 @@ WHERE task_name = %(task)s AND status IN ('todo', 'doing', 'failed')
     ))
 ORDER BY id
 """
-"""A job that has told its end is done, though it was not put away yet; one below 0 only waits."""
+"""A job that has told its end is done, though it was not put away yet; one below 0 only waits. One
+that failed says nothing of a thread that has gone on since (DU-07).
+"""
 
 _NONE: Final = "SELECT WHERE false"
 
@@ -119,7 +126,7 @@ async def standings(database: Database, thread_id: str | None = None) -> dict[st
             name, life = row["thread_id"], ProcessLife.of(row["holder"])
             if life is None or not life.is_over:
                 found.append(Standing(name, "running", row["taken_at"], asked.get(name)))
-        # A job that failed long ago says nothing of a thread that was taken up again since.
+        # The last one of a thread counts: who runs it before what is queued, and what failed.
         found.sort(key=lambda each: (each.is_busy, each.what == "running"))
         return {each.thread_id: each for each in found}
 

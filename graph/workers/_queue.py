@@ -322,7 +322,11 @@ async def evolve(graph: Machine, owner: str, key: str) -> Experience | None:
 _PARKED: Final = "thread {!r}: parked, as nobody confirmed its plan in time"
 
 _FAILED: Final = """
-UPDATE procrastinate_jobs SET args = args || jsonb_build_object('error', %(error)s::text)
+UPDATE procrastinate_jobs SET args = args || jsonb_build_object(
+    'error', %(error)s::text, 'left_at', (
+        SELECT coalesce(max(checkpoint_id), '') FROM daruma_checkpoints
+        WHERE thread_id = lock AND checkpoint_ns = ''
+    ))
 WHERE id = %(id)s
 """
 

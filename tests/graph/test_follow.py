@@ -3,16 +3,17 @@
 import asyncio
 import threading
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.types import Command
-from tests.graph.workers.test_work import ASKED, PLANNED, at_work, graph_on
+from tests.graph.workers.test_work import ASKED, PLANNED, at_work, graph_on, jobs_on
 from tests.parts import settings
 from tests.scripted_runs import calls, say
 
 from daruma.graph.build import build_graph
-from daruma.graph.follow import render_event, server_sent, status_of
+from daruma.graph.follow import render_event, server_sent, status_of, stop_of
 from daruma.graph.models import ScriptedChatModel
 from daruma.graph.requests import NoSuchThread, NotNow, RequestRefused
 from daruma.graph.run import NotFollowed
@@ -183,6 +184,43 @@ async def test_a_run_that_could_not_be_made_says_why(postgres_url: str) -> None:
         assert heard[-1].event["outcome"] == "failed"
         assert "ScriptedFault: down" in heard[-1].event["error"]
         assert (await graph.alook(THREAD)).error == heard[-1].event["error"]
+
+
+@pytest.mark.parametrize("begun", [True, False])
+async def test_a_failed_job_counts_until_the_thread_goes_on(
+    postgres_url: str, tmp_path: Path, begun: bool
+) -> None:
+    """DU-07: what came after it counts, in any process; the job is kept for a week."""
+    asked: Any = ASKED if begun else ASKED | {"workspace": str(tmp_path / "gone")}
+    (tmp_path / "gone").mkdir()
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg, [{"raise": "down"}], fallback_chain={"enabled": False})
+        await asubmit(pg, asked, "t")
+        (tmp_path / "gone").rmdir()
+        await awork(graph, wait=False)
+        failed = await graph.alook(THREAD)
+
+        await graph_on(pg).ainvoke(None if begun else ASKED, THREAD)
+        after = await graph.alook(THREAD)
+
+        assert (failed.status, after.status, after.error) == ("failed", "completed", "")
+        assert await standings(pg.checkpointer.database) == {}
+        assert await jobs_on(pg) == [("daruma.carry_out", "failed")]
+
+
+async def test_an_open_question_is_where_a_thread_stands(postgres_url: str) -> None:
+    """PL-04: also where a job failed behind it; its line is told along."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        await graph.ainvoke(PLANNED, THREAD)
+        snapshot = await graph.aget_state(THREAD)
+
+    (question,) = stop_of(snapshot).questions
+    open_, answered = (
+        stop_of(snapshot, answered=ids, error="why") for ids in ((), (question["id"],))
+    )
+    assert (open_.outcome, open_.questions, open_.error) == ("waiting", (question,), "why")
+    assert answered.outcome == "failed"
 
 
 @pytest.mark.long
