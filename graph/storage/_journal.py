@@ -17,6 +17,7 @@ from daruma.graph.storage._rows import open_writes
 from daruma.graph.storage._saving import FENCE, Statement
 from daruma.graph.storage._sealing import Sealing
 from daruma.state.errors import DamagedState
+from daruma.state.text import storable_text
 from daruma.tools.calls import Effect, JournalEntry, Outcome
 
 # --- The journal of effects in Postgres: what a call was about to do, and what came of it (DU-06).
@@ -276,7 +277,7 @@ FROM daruma_questions AS asked WHERE NOT EXISTS (
 _OPEN: Final = f"""
 SELECT * FROM (
     SELECT * {_FOUND} AND (%(kind)s::text IS NULL OR kind = %(kind)s)
-        AND asked_at <= now() - make_interval(secs => %(older_than)s)
+        AND extract(epoch FROM now() - asked_at) >= %(older_than)s::float8
 ) AS asked JOIN daruma_writes USING (thread_id, checkpoint_id, task_id)
 WHERE checkpoint_ns = '' AND '__interrupt__' = ANY(channels)
 ORDER BY asked_at, thread_id, interrupt_id
@@ -327,7 +328,8 @@ async def read_inbox(
     """Return what waits, the longest first; one that is damaged does not hide the others."""
 
     async def read(connection: Connection) -> list[DictRow]:
-        values = {"kind": kind, "older_than": older_than}
+        asked = None if kind is None else storable_text(str(kind))
+        values = {"kind": asked, "older_than": older_than}
         return await (await connection.execute(_OPEN, values)).fetchall()
 
     saver = saver.looking()

@@ -139,7 +139,7 @@ class Submission:
         return self.given["messages"][-1].id if isinstance(self.given, Mapping) else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON-able values. Raises ``RequestRefused`` for what is not JSON."""
+        """Return it as JSON-able values. Raises ``RequestRefused`` for what no queue holds."""
         told: dict[str, Any] = {"thread_id": self.thread_id, "name": self.name}
         told |= {"kept": dict(self.kept), "tokens": self.tokens}
         if isinstance(self.given, Command):
@@ -148,9 +148,12 @@ class Submission:
             messages = [message_to_dict(message) for message in self.given["messages"]]
             told["request"] = {**self.given, "messages": messages}
         try:
-            json.dumps(told, allow_nan=False, ensure_ascii=False).encode()
-        except (TypeError, ValueError) as error:
+            text = json.dumps(told, allow_nan=False, ensure_ascii=False)
+            text.encode()
+        except (TypeError, ValueError, RecursionError) as error:
             raise RequestRefused(f"what is not JSON can not be queued: {error}") from None
+        if r"\u0000" in text.replace(r"\\", ""):  # no text that only reads so
+            raise RequestRefused("a NUL character can not be queued: leave it out")
         return told
 
     @classmethod

@@ -23,6 +23,7 @@ from procrastinate.manager import JobManager
 from procrastinate.schema import SchemaManager
 from psycopg import OperationalError
 from psycopg.errors import RaiseException
+from psycopg.types.json import Jsonb
 from typing_extensions import override
 
 from daruma.graph.follow import stop_of
@@ -86,6 +87,14 @@ UPDATE procrastinate_jobs SET priority = 0, scheduled_at = NULL
 WHERE task_name = %s AND lock = %s AND status = 'todo' AND priority < 0
 """
 
+_OF_ITS_ID: Final = """
+SELECT FROM procrastinate_jobs
+WHERE task_name = %s AND lock = %s AND status IN ('todo', 'doing')
+    AND args #>> '{submission,request,messages,-1,data,id}' = %s
+    AND args #> '{submission,request,messages,-1}' <> %s
+"""
+"""Another request that its message would be taken for, once that one is in the history."""
+
 _WAITING: Final = """
 SELECT count(*) AS count FROM procrastinate_jobs
 WHERE task_name = %(task)s AND queue_name = %(queue)s AND status = 'todo'
@@ -146,6 +155,13 @@ async def _put(database: Database, job: Job) -> None:
         told: Any = job.task_kwargs.get("submission", ())
         if "request" in told:  # behind those that wait, not before
             await connection.execute(_WAITS_NO_MORE, [CARRY_OUT, job.lock])
+            last = told["request"]["messages"][-1]
+            same = [CARRY_OUT, job.lock, last["data"]["id"], Jsonb(last)]
+            if (await connection.execute(_OF_ITS_ID, same)).rowcount:
+                raise NotNow(
+                    f"another message with the id {last['data']['id']!r} waits in the queue of "
+                    f"thread {job.lock!r}: give this one an id of its own"
+                )
         try:
             return await JobManager(PsycopgConnector()).defer_job_async(job, connection=connection)
         except ConnectorException as error:  # a lost database is told by what Postgres itself says

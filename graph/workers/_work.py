@@ -20,6 +20,7 @@ from daruma.graph.learning_jobs import adrain_place
 from daruma.graph.requests import (
     NoSuchThread,
     NotNow,
+    RequestRefused,
     admit,
     answered_already,
     readdress_reply,
@@ -42,11 +43,15 @@ from daruma.graph.workers._execution import (
 from daruma.graph.workers._queue import Tasks, cancel_jobs, make_queue, rescue
 from daruma.graph.workers._queue import queue as put
 from daruma.state.errors import StorageUnavailable
+from daruma.state.text import unstorable_part
 
 # --- Having a thread run by a worker: checked here and now, carried out there and then.
 
 QUEUE: Final = "daruma"
 """The queue of applications, whose workers are given the graph."""
+
+_LONGEST_NAME: Final = 40
+"""Bytes: a channel of Postgres has the name of the queue that it tells of in its own."""
 
 
 def submit(
@@ -84,11 +89,13 @@ async def asubmit(
     tokens: bool = False,
 ) -> str:
     """Do the same, asynchronously."""
+    _refuse_unkept_queue(queue)
     refuse_unkept_metadata(RunnableConfig(metadata=dict(metadata or {})))
     thread_id = str(thread_id or uuid4().hex)
     refuse_unkept_id({"thread_id": thread_id})
     checked = await _checked(postgres, given, thread_id)
     submission = Submission(thread_id, checked, metadata or {}, tokens)
+    submission.to_json()  # what can not be queued is refused before anything is on record
     replies = submission.replies  # on record before they are queued: who comes second hears of it
     if replies and not await postgres.checkpointer.replies.accept(thread_id, replies):
         raise answered_already(replies, thread_id)
@@ -111,6 +118,7 @@ def cancel(postgres: Postgres, thread_id: str) -> None:
 
 async def acancel(postgres: Postgres, thread_id: str) -> None:
     """Do the same, asynchronously."""
+    refuse_unkept_id({"thread_id": thread_id})
     saver = postgres.checkpointer
     if await cancel_jobs(saver.database, thread_id):
         return
@@ -120,6 +128,13 @@ async def acancel(postgres: Postgres, thread_id: str) -> None:
     if (await reader_on(postgres).aget_state(config)).created_at is None:
         raise NoSuchThread(f"there is no thread {thread_id!r}")
     raise NotNow(f"thread {thread_id!r} is not being run: there is nothing to cancel")
+
+
+def _refuse_unkept_queue(name: str) -> None:
+    if "\0" in name or unstorable_part(name) or len(name.encode()) > _LONGEST_NAME:
+        raise RequestRefused(
+            f"a queue can not be named {name[:100]!r}: take {_LONGEST_NAME} letters at most"
+        )
 
 
 async def _checked(postgres: Postgres, given: Any, thread_id: str) -> Any:
@@ -168,6 +183,7 @@ async def awork(
     where it has not. A database that is lost is waited for. Raises
     :class:`~daruma.state.errors.StorageUnavailable` where it is lost and ``wait`` is off.
     """
+    _refuse_unkept_queue(queue)
     tasks = Tasks(shared_saver(graph).database, always(graph), graph, queue, pace or Pace())
     await serve(tasks, concurrency=concurrency, wait=wait)
 

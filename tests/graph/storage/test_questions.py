@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from math import inf, nan
 from typing import Any
 
 import psycopg
@@ -22,6 +23,9 @@ from daruma.state.settings import Settings
 KEY = bytes(range(32))
 PLANNED: Mapping[str, Any] = {"messages": [("user", "Do it")], "mode": "plan_exec"}
 ASKED: Mapping[str, Any] = {"messages": [("user", "Say it")]}
+
+ODD: Any = [{"kind": "a\0"}, {"kind": "\ud83d"}, *({"older_than": n} for n in (nan, inf, 1e300))]
+"""What nothing that waits is; a driver would refuse it."""
 
 
 def pick(text: str) -> str:
@@ -72,7 +76,8 @@ def test_what_waits_is_there_until_it_is_answered(empty_postgres_url: str, key: 
         ]
         assert before[1].reply.startswith('{"decision": "confirm"}')
         assert waiting(pg, kind="approval") == [("call", "approval")]
-        assert waiting(pg, older_than=3600) == []
+        for none in ({"older_than": 3600}, *ODD):
+            assert waiting(pg, **none) == []
 
         graph.invoke(Command(resume={before[1].interrupt_id: {"decision": "park"}}), thread("plan"))
         assert waiting(pg, kind="plan") == [("copy", "plan"), ("plan", "plan")]

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from langchain_core.messages import HumanMessage
 from langchain_core.tools import StructuredTool
 from langgraph.types import Command
 from psycopg.conninfo import make_conninfo
@@ -23,7 +24,7 @@ from daruma.graph.requests import RequestRefused
 from daruma.graph.run import Machine
 from daruma.graph.standing import standings
 from daruma.graph.storage import Postgres, aopen_postgres, athread_held, open_postgres
-from daruma.graph.workers import Pace, asubmit, awork, submit, work
+from daruma.graph.workers import Pace, acancel, asubmit, awork, submit, work
 from daruma.graph.workers._execution import NotShared
 from daruma.state.errors import StorageUnavailable
 from daruma.state.interrupts import ReplyRefused
@@ -149,6 +150,67 @@ async def test_what_can_not_be_run_is_not_queued(
             await asubmit(pg, given, "t")
 
         assert await standings(pg.checkpointer.database) == {}
+
+
+@pytest.mark.parametrize(
+    ("message", "more"),
+    [
+        ({"id": "a\0b"}, {}),
+        ({"name": "a\0b"}, {}),
+        ({"additional_kwargs": {"a": ["\0"]}}, {}),
+        ({}, {"metadata": {"a": {"\0": "b"}}}),
+        ({}, {"queue": "a\0b"}),
+        ({}, {"queue": "\ud83d"}),
+        ({}, {"queue": "q" * 41}),
+        ({}, {"queue": "ü" * 21}),
+    ],
+)
+async def test_what_no_row_of_the_queue_holds_is_refused(
+    postgres_url: str, message: dict[str, Any], more: dict[str, Any]
+) -> None:
+    """In one line of ours; a text that only reads like NUL is queued as it is."""
+    async with aopen_postgres(postgres_url) as pg:
+        with pytest.raises(RequestRefused, match="can not be") as refused:
+            await asubmit(pg, {"messages": [HumanMessage("Do it", **message)]}, "t", **more)
+        with pytest.raises(RequestRefused, match="can not be"):
+            await acancel(pg, "a\0b")
+        await asubmit(
+            pg, {"messages": [HumanMessage("\\u0000", id=r"\\\u0000")]}, "t", queue="q" * 40
+        )
+
+        assert str(refused.value).isprintable()
+        assert await jobs_on(pg) == [("daruma.carry_out", "todo")]
+
+
+@pytest.mark.parametrize("said", ["Other", "Do it"])
+async def test_a_queued_request_is_not_replaced_by_one_of_its_id(
+    postgres_url: str, said: str
+) -> None:
+    """DU-07: another one is refused, none is lost; the same one again, of a retry, is run once."""
+    async with aopen_postgres(postgres_url) as pg:
+        await asubmit(pg, {"messages": [HumanMessage("Do it", id="m")], "mode": "react"}, "t")
+        refused = pytest.raises(RequestRefused, match="the id 'm' waits")
+        with refused if said == "Other" else nullcontext():
+            await asubmit(pg, {"messages": [HumanMessage(said, id="m")], "mode": "react"}, "t")
+        graph = graph_on(pg)
+        await awork(graph, wait=False)
+
+        assert await said_on(graph) == ["Do it", "First."]
+
+
+async def test_a_reply_that_can_not_be_queued_answers_nothing(postgres_url: str) -> None:
+    """DU-02: it is not on record, and the question is open for the right one."""
+    async with aopen_postgres(postgres_url) as pg:
+        graph = graph_on(pg)
+        await graph.ainvoke(PLANNED, THREAD)
+        (question,) = await pg.ainbox()
+        for reply in ({"decision": "reject", "feedback": "a\0b"}, {"decision": "confirm"}):
+            wrong = pytest.raises(RequestRefused, match="NUL")
+            with wrong if "feedback" in reply else nullcontext():
+                await asubmit(pg, Command(resume={question.interrupt_id: reply}), "t")
+        await awork(graph, wait=False)
+
+        assert (await stood(graph)).values["result"].completed
 
 
 @pytest.mark.long
