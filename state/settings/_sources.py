@@ -180,6 +180,7 @@ def explain(error: ValidationError, model: type[BaseModel], given: object) -> st
     paths = list(dict.fromkeys(_written(problem["loc"], given) for problem in problems))
     first, key = problems[0], ".".join(paths[0]) or "the settings"
     of_server = first["loc"][:2] == _SERVERS
+    holds_keys = of_server or _may_hold_keys(first)
     if first["type"] == "extra_forbidden":
         known = _MOVED.get(key) or (_OF_OTHERS.get(paths[0][-1]) if of_server else None)
         text = f"unknown setting {key!r}{known or _nearest(paths[0], model)}"
@@ -187,13 +188,18 @@ def explain(error: ValidationError, model: type[BaseModel], given: object) -> st
         keys = f"keys such as {', '.join([*section_at(paths[0], model).model_fields][:3])}"
         below = "names with values" if first["type"] == "dict_type" else keys
         text = f"setting {key!r} holds {below}: write them below it, or leave it out"
-        text += "" if of_server else f" (given: {first['input']!r:.100})"
+        text += "" if holds_keys else f" (given: {first['input']!r:.100})"
     else:
         wrong = first["msg"].removeprefix("Value error, ")
-        holds_keys = of_server or "extra" in first["loc"]  # not to be quoted (SE-08)
         given_as = "" if holds_keys else f" (given: {first['input']!r})"
         text = f"setting {key!r}: {wrong}{given_as}{_meant(first)}"
     return text if len(paths) == 1 else f"{text}; and {len(paths) - 1} more"
+
+
+def _may_hold_keys(problem: ErrorDetails) -> bool:
+    """Whether a value is not to be quoted: it may be a key, or an address with one (SE-08)."""
+    said = str(problem["input"])
+    return "@" in said or "https://" in said or not {"extra", "webhook"}.isdisjoint(problem["loc"])
 
 
 def _meant(problem: ErrorDetails) -> str:

@@ -73,6 +73,24 @@ def test_a_wrong_setting_is_named(sections: dict[str, Any], said: str) -> None:
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"notify": {"webhook": "http://u:hunter2@127.0.0.1/x"}},
+        {"notify": {"webhook": "hooks.example.org/hunter2"}},
+        {"notify": "https://hooks.example.org/hunter2"},
+        {"llm": {"options": {"main": {"base_url": "ftp://u:hunter2@localhost/v1"}}}},
+        {"llm": {"options": {"main": {"extra": "hunter2"}}}},
+    ],
+)
+def test_what_may_hold_a_key_is_not_quoted(sections: dict[str, Any]) -> None:
+    """SE-08: an address with a password, or with its secret in its path."""
+    with pytest.raises(SettingsError, match=r"^setting '") as refused:
+        settings(**sections)
+
+    assert "hunter2" not in str(refused.value)
+
+
 def test_other_problems_are_counted() -> None:
     """The first is explained, the others are not forgotten."""
     with pytest.raises(SettingsError, match=r"and 2 more$"):
