@@ -328,10 +328,7 @@ def settings_of(own: Settings, given: object) -> Settings:
 
 
 def without_settings(config: RunnableConfig | None) -> RunnableConfig | None:
-    """Return a config without the copy of the settings that the server puts into it.
-
-    What stands there is kept in clear with every checkpoint.
-    """
+    """Return a config without the server's copy of the settings: it would be kept in clear."""
     if not config:
         return config
     kept = {
@@ -343,13 +340,13 @@ def without_settings(config: RunnableConfig | None) -> RunnableConfig | None:
 
 
 _TRACE: Final = "daruma_traceparent"
-"""The one of our keys that runs here keep themselves: a later run is traced as going on with it."""
 
 
 def without_origin(config: RunnableConfig) -> RunnableConfig:
-    """Return a config without what tells how a command or a worker began its thread (SE-03).
+    """Return a config without what commands and workers alone tell of how they began a thread.
 
-    Only they write it: `daruma resume` takes a model, and a folder with its settings, from there.
+    `daruma resume` takes its model, and the folder of its settings, from there (SE-03). The trace
+    of a run is its own.
     """
     kept: Any = dict(config)
     for part in kept.keys() & {"metadata", "configurable"}:
@@ -500,7 +497,6 @@ class ServerSaver(PostgresSaver):
 
     The server remembers a thread's place in its list while it awaits the deletion. Where two
     overlap, it takes the wrong thread from that list, and ends a stateless run without an answer.
-    No checkpoint has what a client, in whichever way, tells in the place of a command.
     """
 
     _deleting: dict[str, Future[None]]

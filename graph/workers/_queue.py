@@ -156,12 +156,9 @@ async def _put(database: Database, job: Job) -> None:
         if "request" in told:  # behind those that wait, not before
             await connection.execute(_WAITS_NO_MORE, [CARRY_OUT, job.lock])
             last = told["request"]["messages"][-1]
-            same = [CARRY_OUT, job.lock, last["data"]["id"], Jsonb(last)]
-            if (await connection.execute(_OF_ITS_ID, same)).rowcount:
-                raise NotNow(
-                    f"another message with the id {last['data']['id']!r} waits in the queue of "
-                    f"thread {job.lock!r}: give this one an id of its own"
-                )
+            known = [CARRY_OUT, job.lock, id_ := last["data"]["id"], Jsonb(last)]
+            if (await connection.execute(_OF_ITS_ID, known)).rowcount:
+                raise NotNow(f"another message with the id {id_!r} waits in the queue already")
         try:
             return await JobManager(PsycopgConnector()).defer_job_async(job, connection=connection)
         except ConnectorException as error:  # a lost database is told by what Postgres itself says
@@ -339,11 +336,10 @@ _PARKED: Final = "thread {!r}: parked, as nobody confirmed its plan in time"
 
 _FAILED: Final = """
 UPDATE procrastinate_jobs SET args = args || jsonb_build_object(
-    'error', %(error)s::text, 'left_at', (
-        SELECT coalesce(max(checkpoint_id), '') FROM daruma_checkpoints
-        WHERE thread_id = lock AND checkpoint_ns = ''
-    ))
-WHERE id = %(id)s
+    'error', %(error)s::text,
+    'left_at', (SELECT coalesce(max(checkpoint_id), '') FROM daruma_checkpoints
+        WHERE thread_id = lock AND checkpoint_ns = '')
+) WHERE id = %(id)s
 """
 
 

@@ -50,9 +50,6 @@ from daruma.state.text import unstorable_part
 QUEUE: Final = "daruma"
 """The queue of applications, whose workers are given the graph."""
 
-_LONGEST_NAME: Final = 40
-"""Bytes: a channel of Postgres has the name of the queue that it tells of in its own."""
-
 
 def submit(
     postgres: Postgres,
@@ -131,10 +128,8 @@ async def acancel(postgres: Postgres, thread_id: str) -> None:
 
 
 def _refuse_unkept_queue(name: str) -> None:
-    if "\0" in name or unstorable_part(name) or len(name.encode()) > _LONGEST_NAME:
-        raise RequestRefused(
-            f"a queue can not be named {name[:100]!r}: take {_LONGEST_NAME} letters at most"
-        )
+    if "\0" in name or unstorable_part(name) or len(name.encode()) > 40:  # a channel's has it, too
+        raise RequestRefused(f"a queue can not be named {name[:100]!r}: take 40 letters at most")
 
 
 async def _checked(postgres: Postgres, given: Any, thread_id: str) -> Any:

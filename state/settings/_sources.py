@@ -180,7 +180,8 @@ def explain(error: ValidationError, model: type[BaseModel], given: object) -> st
     paths = list(dict.fromkeys(_written(problem["loc"], given) for problem in problems))
     first, key = problems[0], ".".join(paths[0]) or "the settings"
     of_server = first["loc"][:2] == _SERVERS
-    holds_keys = of_server or _may_hold_keys(first)
+    said, of_keys = str(first["input"]), not {"extra", "webhook"}.isdisjoint(first["loc"])
+    holds_keys = of_server or of_keys or "@" in said or "https://" in said  # not quoted (SE-08)
     if first["type"] == "extra_forbidden":
         known = _MOVED.get(key) or (_OF_OTHERS.get(paths[0][-1]) if of_server else None)
         text = f"unknown setting {key!r}{known or _nearest(paths[0], model)}"
@@ -194,12 +195,6 @@ def explain(error: ValidationError, model: type[BaseModel], given: object) -> st
         given_as = "" if holds_keys else f" (given: {first['input']!r})"
         text = f"setting {key!r}: {wrong}{given_as}{_meant(first)}"
     return text if len(paths) == 1 else f"{text}; and {len(paths) - 1} more"
-
-
-def _may_hold_keys(problem: ErrorDetails) -> bool:
-    """Whether a value is not to be quoted: it may be a key, or an address with one (SE-08)."""
-    said = str(problem["input"])
-    return "@" in said or "https://" in said or not {"extra", "webhook"}.isdisjoint(problem["loc"])
 
 
 def _meant(problem: ErrorDetails) -> str:
