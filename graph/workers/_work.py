@@ -92,8 +92,8 @@ async def asubmit(
     refuse_unkept_id({"thread_id": thread_id})
     checked = await _checked(postgres, given, thread_id)
     submission = Submission(thread_id, checked, metadata or {}, tokens)
-    submission.to_json()  # what can not be queued is refused before anything is on record
     replies = submission.replies  # on record before they are queued: who comes second hears of it
+    submission.to_json()  # what can not be queued is refused before anything is on record
     if replies and not await postgres.checkpointer.replies.accept(thread_id, replies):
         raise answered_already(replies, thread_id)
     await put(postgres.checkpointer.database, submission, queue)
