@@ -46,13 +46,13 @@ SHAPES: Final = (
     ("dop_v1_", r"\bdo[opr]_v1_\w{16,}"),
     ("shp", r"\bshp(?:at|ca|pa|ss)_\w{16,}"),
     ("sq0", r"\bsq0[a-z]{3}-[\w-]{20,}"),
-    ("EAAC", r"(?<![\w+/=])EAAC\w{30,}"),
+    ("EAAC", r"\b(?<![+/=])EAAC\w{30,}"),
     ("SK", r"\bSK[0-9a-f]{32}\b"),  # Twilio
     ("gsk_", r"\bgsk_\w{20,}"),
     ("xai-", r"\bxai-\w{20,}"),
     ("r8_", r"\br8_\w{30,}"),
     ("lsv2_", r"\blsv2_(?:pt|sk)_\w{20,}"),
-    ("eyJ", r"(?<![\w-])eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]*"),
+    ("eyJ", r"\b(?<!-)eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]*"),
     ("-----BEGIN ", (r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(?s:.*?)"
      r"(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)")),
 )  # fmt: skip
@@ -75,7 +75,12 @@ NAMED: Final = (
 """The same for what only its surroundings tell to be a key: the group alone is masked."""
 
 _HELD: Final = tuple(holds for holds, _ in (*SHAPES, *NAMED))
-_COMPILED: Final = tuple((holds, re.compile(shape)) for holds, shape in (*SHAPES, *NAMED))
+_EDGE: Final = r"(?:(?a:\b)|(?<=\\[bfnrt])|(?<=\\x[\da-fA-F]{2})|(?<=\\u[\da-fA-F]{4}))"
+"""Where a word of ASCII begins or ends: beside other letters, and behind an escape, too."""
+
+_COMPILED: Final = tuple(
+    (holds, re.compile(shape.replace(r"\b", _EDGE))) for holds, shape in (*SHAPES, *NAMED)
+)
 
 # --- Values that are secrets because of where they stand: environment, `.env`, what was noted.
 

@@ -74,6 +74,8 @@ WELL_KNOWN = [
 def test_tokens_in_well_known_shapes_are_masked(key: str) -> None:
     """SE-08: the list is kept as data."""
     assert without_keys(f"it is {key!r}, says the server") == "it is '[key]', says the server"
+    for before in ("我的密钥是", "\\n", "\\t", "\\u662f", "\\xe9"):
+        assert without_keys(f"{before}{key}") == f"{before}[key]"
 
 
 NAMED_BY_PLACE = [
@@ -93,6 +95,8 @@ NAMED_BY_PLACE = [
     (f"https://{A1}@sentry.io/1", "https://[key]@sentry.io/1"),
     ("git clone ssh://git@github.com/a/b", "git clone ssh://git@github.com/a/b"),
     ("f'postgres://{user}:{password}@{host}'", "f'postgres://{user}:{password}@{host}'"),
+    (f"标头Bearer {A1}", "标头Bearer [key]"),
+    ("my_sk-learning-rate, task-oriented-work", "my_sk-learning-rate, task-oriented-work"),
 ]
 
 
