@@ -30,6 +30,7 @@ _AFTER_A_NAME: Final = re.compile(
 _VARIABLE: Final = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^{}]*))?\}")
 """What a server's settings name in the place of a value; its default may be a key itself."""
 
+_ALONE: Final = re.compile(rf"(?:(?:bearer|basic|token) +)?{_VARIABLE.pattern}", re.IGNORECASE)
 _KEY: Final = "[key]"
 
 Effective = Annotated[
@@ -88,14 +89,14 @@ def _masked(value: str) -> str:
 
 
 def _without_secrets(value: Any, before: str = "") -> Any:
-    """Leave keys out of a value; ``before`` is what stands before it in a list."""
+    """Leave keys out of a value; ``before`` is its name, or what stands before it in a list."""
     if isinstance(value, dict):
-        return {name: _without_secrets(each) for name, each in value.items()}
+        return {name: _without_secrets(each, name) for name, each in value.items()}
     if isinstance(value, list):
         names = ["", *(each if isinstance(each, str) else "" for each in value)]
         return [_without_secrets(*each) for each in zip(value, names, strict=False)]
     secret = _NAME.fullmatch(before)
-    if secret and not (isinstance(value, str) and _VARIABLE.fullmatch(value)):
+    if secret and not (isinstance(value, str) and _ALONE.fullmatch(value)):
         return _KEY
     if isinstance(value, str):
         from daruma.tools.text import secrets_in, without_keys

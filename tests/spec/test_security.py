@@ -81,6 +81,24 @@ def test_settings_of_a_folder_are_data_until_a_person_trusts_them(daruma: Daruma
         Settings.load()
 
 
+NAMED = """
+tools: {mcp_servers: {
+  s: {command: [x], env: {DB_PASSWORD: hunter2hunter2, API_KEY: "${K:-hunter2}", LEVEL: debug}},
+  h: {url: "https://h/", headers: {Authorization: "Bearer hunter2", X-Token: "Bearer ${TOKEN}"}}}}
+"""
+
+
+def test_agreeing_to_settings_shows_no_key(daruma: Daruma) -> None:
+    """SE-08: what stands under a name for a key is one; which variable it is read from is not."""
+    (daruma.folder / "daruma.yaml").write_text(NAMED)
+    shown = daruma("trust", "--yes").err
+    shown += daruma("settings", "tools.mcp_servers", "--effective").out
+
+    assert "hunter2" not in shown
+    for told in ('"DB_PASSWORD": "[key]"', "${K:-[key]}", '"debug"', '"Bearer ${TOKEN}"'):
+        assert shown.count(told) == 2, told
+
+
 async def answered(headers: dict[str, str]) -> int:
     """How a server behind the listed origins answers a request."""
     sent: list[Any] = []
