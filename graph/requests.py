@@ -480,7 +480,7 @@ def _parked_review(pending: Mapping[str, Any]) -> str | None:
 
 def is_review(value: object) -> bool:
     """Tell whether a question is about a plan."""
-    return isinstance(value, Mapping) and value.get("type") == "spec_review_request"
+    return is_question(value) and value["type"] == "spec_review_request"
 
 
 # --- One reply per question: what was admitted becomes what the run goes on with.

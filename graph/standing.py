@@ -159,7 +159,8 @@ def status_of(result: TaskResult | None, questions: Iterable[Any]) -> str:
     """
     values = [each.value for each in questions]
     for value in values:
-        options = {*(value.get("options") or ())} if isinstance(value, Mapping) else set[str]()
+        given = value.get("options") if isinstance(value, Mapping) else ()
+        options = {*map(str, given)} if isinstance(given, list | tuple) else set[str]()
         if {"retry", "keep"} <= options <= {"retry", "restore", "keep"}:
             return "held"
     if result:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired, TypeGuard
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from daruma.state.calls import Approval, read_pattern
@@ -30,6 +30,20 @@ class AnsweredAlready(ReplyRefused):
     """Raised for a second reply to a question: one counts, the first."""
 
 
+def _holding(*texts: str, **kinds: Any) -> AfterValidator:
+    kinds |= dict.fromkeys(texts, str)
+
+    def check(value: Any) -> Any:
+        if all(isinstance(value.get(key), kind) for key, kind in kinds.items()):
+            return value
+        raise ValueError
+
+    return AfterValidator(check)
+
+
+_CALL: Final = ("approval_id", "digest", "tool", "reason", "deny_effect", "sandbox", "shown")
+
+
 class SpecReviewRequest(TypedDict):
     """The plan, before anything is done (PL-02); of a team, with its experts' names.
 
@@ -42,7 +56,7 @@ class SpecReviewRequest(TypedDict):
     id: str
     spec_review_id: str
     goal: str
-    phases: list[dict[str, Any]]
+    phases: list[Annotated[dict[str, Any], _holding("title")]]
     experts: NotRequired[list[str]]
     looked_at: NotRequired[list[str]]
     why: NotRequired[str]
@@ -55,7 +69,7 @@ class ApprovalRequest(TypedDict):
 
     type: Literal["approval_request"]
     id: str
-    approvals: list[dict[str, Any]]
+    approvals: list[Annotated[dict[str, Any], _holding(*_CALL, args=dict, required=bool)]]
     deadline: float | None
 
 
@@ -65,7 +79,7 @@ class RecoveryRequest(TypedDict):
     type: Literal["recovery_request"]
     id: str
     failure: str
-    action: dict[str, Any]
+    action: Annotated[dict[str, Any], _holding("strategy", confidence=float | int)]
     deadline: float | None
 
 
@@ -76,7 +90,7 @@ class Question(TypedDict):
     """
 
     type: Literal["question"]
-    kind: Literal["budget", "clarification", "doubt", "recovery", "rollback"]
+    kind: NotRequired[Literal["budget", "clarification", "doubt", "recovery", "rollback"]]
     id: str
     question: str
     context: str
@@ -176,6 +190,12 @@ _REPLIES: dict[str, tuple[TypeAdapter[Any], str]] = {
 }
 
 
+_Questions = SpecReviewRequest | ApprovalRequest | RecoveryRequest | Question
+_QUESTIONS: Final[TypeAdapter[Any]] = TypeAdapter(
+    Annotated[_Questions, Field(discriminator="type")]
+)
+
+
 def reply_form(value: object) -> str:
     """Return what a reply to an interrupt's value looks like; anything fits that of a tool."""
     return _REPLIES[value["type"]][1] if is_question(value) else "any JSON"
@@ -194,8 +214,21 @@ def reply_schema(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_question(value: object) -> TypeGuard[Mapping[str, Any]]:
-    """Whether an interrupt's value is one of the questions of this module."""
-    return isinstance(value, Mapping) and value.get("type") in _REPLIES
+    """Whether an interrupt's value has the whole form of a question of this module (FA-08)."""
+    try:
+        _QUESTIONS.validate_python(value, strict=True)
+    except ValidationError:
+        return False
+    return True
+
+
+def told_question(value: object) -> Mapping[str, Any]:
+    """Return a question of this module as it is; what a tool asks, with its raw value as text."""
+    if is_question(value):
+        return value
+    worded = isinstance(value, Mapping) and isinstance(value.get("question"), str)
+    told = value if isinstance(value, Mapping) and worded else {"question": repr(value)}
+    return {**told, "type": "tool_question"}
 
 
 def notes_on_plan(value: Mapping[str, Any]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import shlex
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
@@ -240,6 +241,26 @@ def unkept_id(given: object) -> str | None:
     if not id_.isprintable() and any(is_control(char) for char in id_):
         return f"the thread id {id_[:100]!r} can not be stored: take letters and digits"
     return None
+
+
+# --- Commands that are printed to be pasted: what is pasted means what was printed.
+
+
+def pasted(text: str) -> str:
+    """Return a text as one word of a shell; what hides, and more than one space, is spelled."""
+    odd = {char for char in text if is_hidden(char) or not char.isprintable()}
+    odd |= {" "} if "  " in text else set()
+    if not odd:
+        return shlex.quote(text)
+    octal = {c: "".join(f"\\{b:03o}" for b in c.encode(errors="replace")) for c in {*odd, *"\\'!"}}
+    return f"$'{''.join(octal.get(char, char) for char in text)}'"
+
+
+def on_thread(command: str, thread: str, options: str = "") -> str:
+    """Return a command about a thread; a name that begins with a dash is no option (FA-04)."""
+    name = pasted(thread)
+    words = (options, "--", name) if thread.startswith("-") else (name, options)
+    return " ".join(filter(None, ("daruma", command, *words)))
 
 
 # --- YAML of a folder: a file that somebody else wrote, read within a bound.

@@ -4,7 +4,6 @@ import asyncio
 import io
 import os
 import select
-import shlex
 import signal
 import sys
 import termios
@@ -34,15 +33,8 @@ from rich.console import Console
 from rich.text import Text
 from typing_extensions import override
 
-from daruma.graph.command_line._messages import (
-    UsageMistake,
-    complaint,
-    kept,
-    one_line,
-    resume_command,
-    usage_line,
-)
-from daruma.graph.command_line._output import Line, Paper, context_table
+from daruma.graph.command_line._messages import UsageMistake, complaint, kept, one_line, usage_line
+from daruma.graph.command_line._output import Line, Paper, Pasted, context_table
 from daruma.graph.command_line._progress import Progress, spent_of
 from daruma.graph.command_line._questions import plan_lines
 from daruma.graph.command_line._session import (
@@ -63,6 +55,7 @@ from daruma.graph.timeline import event_moment, read_snapshot
 from daruma.state.errors import DarumaError
 from daruma.state.mode import MODES, Mode
 from daruma.state.settings import UntrustedSettings
+from daruma.state.text import on_thread, pasted
 
 T = TypeVar("T")
 
@@ -279,8 +272,8 @@ class Chat:
         while not self.left:
             self._safely(self._obey_next)
         if self.session.reached:
-            again = f"daruma chat --thread {shlex.quote(self.session.thread)}"
-            self.paper.put(Line("note", f"go on with {again}"))
+            again = f"daruma chat --thread {pasted(self.session.thread)}"
+            self.paper.put(Pasted("note", f"go on with {again}"))
         return self._code
 
     async def _settle(self, model: str | None = None) -> StateSnapshot | None:
@@ -524,10 +517,10 @@ class Chat:
     def do_quit(self, _: str) -> None:
         """Leave; the thread stays."""
         self.left = self._warned or not self._loop
-        later = resume_command(self.session.thread)
+        later = on_thread("resume", self.session.thread)
         if not self.left:
             said = f"a task is at work: again stops it and leaves; {later} goes on with it"
-            self.paper.put(Line("note", said))
+            self.paper.put(Pasted("note", said))
         elif self._loop:
             signal.raise_signal(signal.SIGINT)
         self._warned = True

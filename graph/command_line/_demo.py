@@ -1,14 +1,14 @@
 """What the demo says to a newcomer, beside what happens (FA-05)."""
 
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from daruma.graph.command_line._output import Line, Paper
+from daruma.graph.command_line._output import Line, Paper, Pasted
 from daruma.graph.command_line._replies import yes_to
 from daruma.graph.command_line._session import Replies
 from daruma.graph.command_line._thread_view import Stop
 from daruma.graph.scenario import Scenario
+from daruma.state.text import on_thread
 
 ASIDES = {
     "plan_proposed": "Daruma plans first. Every step it takes is kept in Postgres, so that it could"
@@ -69,18 +69,18 @@ def ending(thread: str, scenario: Scenario, code: int) -> list[Line]:
     """Say what was seen, and what to try next."""
     if code not in _ENDS:
         return []
-    name = shlex.quote(thread)
+    undo = on_thread("undo", thread, "--list")
     other = _NEXT.get(scenario.name, "seven-falls")
     rolled_back = scenario.name == "rollback" and code == 1
     return [
         Line("head", "That was it"),
         Line("aside", _ROLLED_BACK if rolled_back else _ENDS[code]),
         Line("head", "Try next"),
-        Line("line", f"daruma show {name}", "all that was said and done"),
-        Line("line", f"daruma undo {name} --list", "every state that the files can be put back to"),
+        Pasted("line", on_thread("show", thread), "all that was said and done"),
+        Pasted("line", undo, "every state that the files can be put back to"),
         Line("line", "daruma graph", "the machine that you saw walking"),
         Line("line", f"daruma demo {other}", "another story"),
-        Line(
+        Pasted(
             "line",
             "daruma run 'Make the tests pass' --workspace DIR --mode plan_exec --model openai:NAME",
             "your own repository",

@@ -1,7 +1,6 @@
 """Text made safe to print, and what went wrong, as a person reads it: one line, no traceback."""
 
 import re
-import shlex
 import tempfile
 import traceback
 import unicodedata
@@ -40,16 +39,6 @@ def _shown(char: str) -> str:
     if char.isprintable() or unicodedata.category(char) == "Zs":
         return char
     return {"\t": "    ", "\n": "\n"}.get(char) or spell_character(char)
-
-
-def follow_command(thread: str) -> str:
-    """Return the command that tells what is done on a thread elsewhere."""
-    return f"daruma show {shlex.quote(thread)} --follow"
-
-
-def resume_command(thread: str) -> str:
-    """Return the command that goes on with a thread, ready to be pasted."""
-    return f"daruma resume {shlex.quote(thread)}"
 
 
 # --- What went wrong, as one line on standard error and exit code 2; never a bare traceback.

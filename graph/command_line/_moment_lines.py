@@ -31,7 +31,7 @@ def moment_lines(moment: Moment, start: float | None = None) -> Iterator[Line]:
     With ``start``, its time stands before it, and how long after ``start`` that is.
     """
     who = f"{moment.member}: " if moment.member else ""
-    at = "" if start is None else _when(moment.at, start)
+    at = "" if start is None or not moment.at else _when(moment.at, start)
     if moment.begins:
         tail = one_line(moment.note, 200)
         yield Line("head", who + one_line(moment.title), " · ".join(filter(None, (at, tail))))
@@ -46,7 +46,7 @@ def moment_lines(moment: Moment, start: float | None = None) -> Iterator[Line]:
         yield Line("words", one_line(moment.detail))
     if moment.ok is False and moment.output.strip():
         yield from (Line("same", line) for line in _ending(moment.output))
-    yield from (Line("note", one_line(line, 300)) for line in moment.lines)
+    yield from (Line("note", one_line(e, 300), whole=": daruma undo " in e) for e in moment.lines)
     if moment.ok is not False:  # else the file is as it was
         yield from _diff(moment.diff.splitlines())
 

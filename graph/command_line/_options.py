@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
-from daruma.graph.command_line._messages import one_line
 from daruma.state.errors import DarumaError
+from daruma.state.text import pasted
 
 if TYPE_CHECKING:
     from daruma.graph.command_line._output import Paper
@@ -120,7 +119,7 @@ def elsewhere(nothing: str, what: str, others: Sequence[str]) -> str:
     """Say that there is nothing, and who has some of it."""
     if not others:
         return nothing
-    named = ", ".join(shlex.quote(one_line(each, 200)) for each in others[:_MOST_NAMED])
+    named = ", ".join(pasted(each) for each in others[:_MOST_NAMED])
     more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
     options = {"--workspace" if each.startswith("/") else "--namespace" for each in others}
     see = " and ".join(sorted(options, reverse=True))

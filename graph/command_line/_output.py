@@ -38,11 +38,18 @@ Mark = Literal[
 
 @dataclass(frozen=True)
 class Line:
-    """One thing to say. ``tail`` is what matters less: seconds, exit codes."""
+    """One thing to say. ``tail`` is what matters less: seconds, exit codes.
+
+    A ``whole`` one holds a command to be pasted: no line end is put into it (TL-13).
+    """
 
     mark: Mark
     text: str
     tail: str = ""
+    whole: bool = False
+
+
+Pasted = partial(Line, whole=True)
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,7 @@ class Paper:
         for line in lines:
             if line.mark == "head":
                 self.console.print()
-            if self.terminal:
+            if self.terminal and not line.whole:
                 self.console.print(self._hanging(line))
             else:
                 self.console.print(self._plain(line), soft_wrap=True)
@@ -111,7 +118,7 @@ class Paper:
         indent = " " * look.indent
         text = _text(line, look)
         text.plain = text.plain.replace("\n", f"\n{indent}  ")
-        return Text.assemble(indent, self.symbol(line.mark), " ", text)
+        return Text.assemble(indent, (self.symbol(line.mark), look.symbol_style), " ", text)
 
 
 def _text(line: Line, look: _Look) -> Text:
@@ -199,7 +206,8 @@ class Table:
     ``values`` are what programs get, if that is more than the cells; ``nothing`` is said where
     there is no row, ``note`` below the rows. A column ``status`` is coloured.
     ``cuts`` says that the last cell is cut to its line on a terminal, not broken into lines;
-    ``below`` how many of the last cells have lines of their own there, under their row.
+    ``below`` how many of the last cells have lines of their own there, under their row; the last of
+    these is a command.
     """
 
     columns: tuple[str, ...]
@@ -241,8 +249,9 @@ class Table:
             cells = [*map(partial(_cell, now), self.columns, row)]
             cells[0].stylize("bold")
             paper.console.print(Text("  ").join(cells[: -self.below]))
-            for cell in cells[-self.below :]:
+            for cell in cells[-self.below : -1]:
                 paper.console.print(Padding(cell, (0, 0, 0, 2)), overflow="fold")
+            paper.console.print(Text("  ").append(cells[-1]), soft_wrap=True)
 
     def _print_columns(self, paper: Paper) -> None:
         """Print a head, and all but the last cell whole; the last takes the room that is left."""

@@ -2,7 +2,6 @@
 
 import difflib
 import json
-import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +10,7 @@ from daruma.graph.command_line._output import Line, Mark
 from daruma.graph.timeline import chosen_by
 from daruma.state.errors import DarumaError
 from daruma.state.interrupts import notes_on_plan
-from daruma.state.text import reveal_invisible, revealed_line
+from daruma.state.text import on_thread, pasted, reveal_invisible, revealed_line
 from daruma.tools.errors import ToolError
 from daruma.tools.files import FilesBeneath, TextFile, insert_after, replace_once
 
@@ -289,13 +288,13 @@ def options_of(value: Mapping[str, Any]) -> list[str]:
 
 def how_to_answer(thread: str, questions: "Collection[Interrupt | Asked]") -> list[str]:
     """Return the commands that answer, ready to be pasted."""
-    command = f"daruma answer {shlex.quote(thread)}"
     commands = []
     worded = [each for each in questions if each.value["type"] == "question"]
     for question in questions:
         several = question in worded and len(worded) > 1
-        which = f"--to {shlex.quote(str(question.value['id']))} " if several else ""
-        commands += [f"{command} {which}{option}" for option in _options(question.value)]
+        which = f"--to {pasted(str(question.value['id']))} " if several else ""
+        ways = _options(question.value)
+        commands += [on_thread("answer", thread, f"{which}{way}") for way in ways]
     return commands
 
 
@@ -303,15 +302,15 @@ def _options(value: Mapping[str, Any]) -> list[str]:
     if value["type"] == "spec_review_request":
         return ["--confirm", "--reject 'what to change'"]
     if value["type"] == "question":
-        given = [f"--text {shlex.quote(each)}" for each in options_of(value)]
+        given = [f"--text {pasted(each)}" for each in options_of(value)]
         given += [f"--text '{amount} NUMBER'" for amount in value.get("amounts") or ()]
         return given or ["--text 'your answer'"]
     if value["type"] == "recovery_request":
-        pinned = f"--approve {shlex.quote(value['id'])}"  # a later recovery is another one
+        pinned = f"--approve {pasted(value['id'])}"  # a later recovery is another one
         return [pinned, "--deny --reason 'why not'", "--text 'what to do instead'"]
     if value["type"] != "approval_request":
         return []
-    ids = [shlex.quote(as_shown(each)) for each in value["approvals"]]
+    ids = [pasted(as_shown(each)) for each in value["approvals"]]
     each = [f"--approve {name}" for name in ids]
     every = [" ".join(each)] if len(ids) > 1 else []
     edits = [f"--edit {name} --args 'its new arguments, as JSON'" for name in ids]

@@ -33,7 +33,7 @@ from daruma.graph.command_line._questions import (
 from daruma.graph.command_line._thread_view import Stop
 from daruma.state.calls import Allowance, read_pattern
 from daruma.state.errors import DarumaError
-from daruma.state.interrupts import read_reply
+from daruma.state.interrupts import is_question, read_reply
 from daruma.state.plan import FIELDS
 from daruma.state.serializer import Asked
 from daruma.state.spending import amount_in
@@ -457,10 +457,12 @@ class Given:
 
     def replies(self, thread: str, questions: Collection[Interrupt]) -> dict[str, Any]:
         """Return the replies by interrupt id. Raises :class:`AnswerRefused`."""
+        questions = [each for each in questions if is_question(each.value)]
         if not questions:
             raise AnswerRefused(
-                f"nothing is open on thread {thread!r}; what a task ended with is answered by the "
-                'next message: `daruma run --thread THREAD "..."`'
+                f"nothing is open here on thread {thread!r}: what a tool of yours or another graph "
+                "asks is answered in your program, what a task ended with by the next message: "
+                '`daruma run --thread THREAD "..."`'
             )
         kinds, _ = self._what()
         fitting = [question for question in questions if question.value["type"] in kinds]

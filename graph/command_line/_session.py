@@ -16,9 +16,8 @@ from langgraph.types import Command, StateSnapshot
 from rich.console import Console
 
 from daruma.graph.build import SHIPPED_TOOLS, build_graph
-from daruma.graph.command_line._messages import follow_command, resume_command
 from daruma.graph.command_line._options import COMMANDS, new_thread_name, no_such
-from daruma.graph.command_line._output import Line, Paper
+from daruma.graph.command_line._output import Paper, Pasted
 from daruma.graph.command_line._progress import Progress
 from daruma.graph.command_line._questions import AnswerRefused
 from daruma.graph.command_line._replies import ask, yes_to
@@ -38,6 +37,7 @@ from daruma.state.channels import refuse_misfits
 from daruma.state.result import TaskResult
 from daruma.state.settings import Settings
 from daruma.state.steps import ContextUsage
+from daruma.state.text import on_thread
 from daruma.tools.calls import mcp_tools, open_mcp_tools
 
 if TYPE_CHECKING:
@@ -345,7 +345,9 @@ class Conversation:
         if stop.questions:
             print_questions(self.paper, stop, known=self._plan_known, asked=self._asked)
         elif not stop.result:
-            self.paper.put(Line("bad", f"unfinished: go on with {resume_command(stop.thread)}"))
+            self.paper.put(
+                Pasted("bad", f"unfinished: go on with {on_thread('resume', stop.thread)}")
+            )
 
     def _sum_up(self, stop: Stop) -> None:
         if stop.result and stop.result is not self._told:
@@ -354,8 +356,8 @@ class Conversation:
 
     def tell_cancelled(self, session: Session) -> None:
         """Say that a run was cancelled, and how to go on with it."""
-        again = f"go on with {resume_command(session.thread)}"
-        self.paper.put(Line("head", "Cancelled", again if session.reached else "nothing had begun"))
+        again = f"go on with {on_thread('resume', session.thread)}" if session.reached else ""
+        self.paper.put(Pasted("head", "Cancelled", again or "nothing had begun"))
 
 
 def _going(replies: Replies) -> Start:
@@ -378,7 +380,7 @@ class Submitting:
             typer.echo(json_format.dumps({"thread": session.thread, "status": status}))
         else:
             typer.echo(session.thread)
-            typer.echo(f"{status}: see {follow_command(session.thread)}", err=True)
+            typer.echo(f"{status}: see {on_thread('show', session.thread, '--follow')}", err=True)
         return 0
 
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,15 +19,10 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from daruma.graph.command_line._messages import (
-    follow_command,
-    one_line,
-    resume_command,
-    shown,
-)
+from daruma.graph.command_line._messages import one_line, shown
 from daruma.graph.command_line._moment_lines import clock, cost_of, moment_lines
 from daruma.graph.command_line._options import no_such
-from daruma.graph.command_line._output import Line, Mark, Paper, render_age
+from daruma.graph.command_line._output import Line, Mark, Paper, Pasted, render_age
 from daruma.graph.command_line._questions import how_to_answer, plan_lines, question_lines
 from daruma.graph.standing import Standing, standings, status_of
 from daruma.graph.storage import Postgres
@@ -53,8 +47,9 @@ from daruma.state.savepoint import Savepoint, newest_of_each
 from daruma.state.serializer import Asked
 from daruma.state.settings import SETTINGS_FILE, Settings, SettingsError
 from daruma.state.task import Task
-from daruma.state.text import counted
+from daruma.state.text import counted, on_thread, pasted
 from daruma.state.verification import Outcome, excerpt
+from daruma.tools.text import mask_keys
 
 if TYPE_CHECKING:
     from langgraph.types import Interrupt, StateSnapshot
@@ -127,7 +122,8 @@ class Stop:
     """Where a thread stands when nothing is running: at its result, or at open questions.
 
     It has both while it is parked or held. ``savepoints`` are the states that it can go back to;
-    ``checks`` are the commands that the work under a plan will be checked with.
+    ``checks`` are the commands that the work under a plan will be checked with. On one that is not
+    ``own``, another graph asks.
     """
 
     thread: str
@@ -135,6 +131,7 @@ class Stop:
     questions: "tuple[Interrupt | Asked, ...]"
     savepoints: tuple[Savepoint, ...] = ()
     checks: tuple[str, ...] = ()
+    own: bool = True
 
     @classmethod
     def at(cls, thread: str, snapshot: "StateSnapshot") -> Self:
@@ -146,10 +143,11 @@ class Stop:
         questions = tuple(
             each
             if is_question(each.value)
-            else Asked(value={"type": "tool_question", "question": repr(each.value)}, id=each.id)
+            else Asked({"type": "tool_question", "question": repr(mask_keys(each.value))}, each.id)
             for each in snapshot.interrupts
         )
-        return cls(thread, values.get("result"), questions, tuple(values.get("savepoints", ())))
+        kept, own = tuple(values.get("savepoints", ())), values.get("task") is not None
+        return cls(thread, values.get("result"), questions, kept, own=own)
 
 
 # --- What the tasks and phases were called that savepoints were taken for.
@@ -213,7 +211,7 @@ def savepoint_lines(
     if not savepoints:
         return [Line("note", "there are none: no task of this thread had a workspace")]
     lines = [_line(each, titles, snapshots=snapshots) for each in savepoints]
-    return [*lines, Line("line", f"daruma undo {shlex.quote(thread)} --to ID", "goes there")]
+    return [*lines, Pasted("line", on_thread("undo", thread, "--to ID"), "goes there")]
 
 
 def savepoint_values(savepoints: Sequence[Savepoint], titles: Titles) -> list[dict[str, Any]]:
@@ -429,7 +427,8 @@ def print_end(paper: Paper, view: ThreadView) -> None:
         paper.put(Line("bad", one_line(view.trouble, 1000)))
     stop = view.stop
     if view.is_busy:
-        paper.put(Line("head", view.status.capitalize(), f"see {follow_command(view.thread)}"))
+        see = on_thread("show", view.thread, "--follow")
+        paper.put(Pasted("head", view.status.capitalize(), f"see {see}"))
         return
     if stop and stop.result:
         print_summary(paper, view.thread, stop.result, stop.savepoints)
@@ -437,9 +436,9 @@ def print_end(paper: Paper, view: ThreadView) -> None:
             paper.put(Line("head", "Traceback"))
             paper.put(*(Line("line", line) for line in view.traceback.splitlines()))
     if stop and stop.questions:
-        print_questions(paper, stop, known=True)
+        print_questions(paper, stop, known=view.plan is not None)
     elif stop is None or stop.result is None:
-        paper.put(Line("head", "Unfinished", f"go on with {resume_command(view.thread)}"))
+        paper.put(Pasted("head", "Unfinished", f"go on with {on_thread('resume', view.thread)}"))
 
 
 def print_questions(paper: Paper, stop: Stop, *, known: bool, asked: bool = False) -> None:
@@ -449,8 +448,9 @@ def print_questions(paper: Paper, stop: Stop, *, known: bool, asked: bool = Fals
     """
     for question in () if asked else stop.questions:
         paper.put(*question_lines(question.value, known=known, checks=stop.checks))
-    commands = how_to_answer(stop.thread, stop.questions)
-    paper.put(Line("head", "Answer with"), *(Line("line", text) for text in commands))
+    commands = how_to_answer(stop.thread, stop.questions) if stop.own else []
+    where = "" if commands else "Command(resume=...) in your program, which asks"
+    paper.put(Line("head", "Answer with", where), *(Pasted("line", text) for text in commands))
 
 
 # --- How a task ended, on one screen: what was done, how it was checked, what it took.
@@ -466,7 +466,8 @@ _PHASES: dict[str | None, Mark] = {"completed": "ok", "pending": "note", "runnin
 def print_summary(
     paper: Paper, thread: str, result: TaskResult, savepoints: Sequence[Savepoint] = ()
 ) -> None:
-    """Print a result. Its texts come from models and tools: nothing in them is obeyed.
+    """Print a result. Its texts come from models and tools: nothing in them is obeyed, and none of
+    their lines begins where ours do.
 
     ``savepoints`` are the thread's: they say whether its files can be put back.
     """
@@ -483,31 +484,29 @@ def print_summary(
     structured = result.to_dict().get("structured")
     indented = json.dumps(structured, indent=2, ensure_ascii=False)
     said = result.output if structured is None else indented
-    console.print(Text(shown(said)), soft_wrap=not paper.terminal)
+    paper.put(Line("line", said))
     console.print()
     rows = _rows(paper, thread, result)
     if any(each.snapshot for each in savepoints if each.task_id == result.task_id):
-        rows.append(("undo", f"daruma undo {shlex.quote(thread)}"))
+        rows.append(("undo", on_thread("undo", thread)))
     _print_rows(paper, rows)
     if result.verification and not result.verification.passed:
         said = excerpt(result.verification, limit=_EXCERPT)
         console.print()
-        console.print(Text(shown(said), style="dim"), soft_wrap=not paper.terminal)
+        paper.put(Line("same", said))
 
 
 def _print_rows(paper: Paper, rows: list[tuple[str, str]]) -> None:
-    console = paper.console
-    if not paper.terminal:
-        for name, text in rows:
-            lines = shown(text).replace("\n", "\n" + " " * _NAMES)
-            console.print(Text(f"{name:<{_NAMES}}{lines}"), soft_wrap=True)
-        return
-    grid = Table.grid()
-    grid.add_column(style="dim", width=_NAMES)
-    grid.add_column(overflow="fold")
     for name, text in rows:
-        grid.add_row(name, Text(shown(text)))
-    console.print(grid)
+        if paper.terminal and name not in ("answer", "undo"):  # these are to be pasted
+            grid = Table.grid()
+            grid.add_column(style="dim", width=_NAMES)
+            grid.add_column(overflow="fold")
+            grid.add_row(name, Text(shown(text)))
+            paper.console.print(grid)
+        else:
+            lines = shown(text).replace("\n", "\n" + " " * _NAMES)
+            paper.console.print(Text(f"{name:<{_NAMES}}{lines}"), soft_wrap=True)
 
 
 def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]]:
@@ -520,7 +519,7 @@ def _rows(paper: Paper, thread: str, result: TaskResult) -> list[tuple[str, str]
     asked = result.clarification
     told = {
         "for": f"{asked.target_action}: {', '.join(asked.missing_fields)}" if asked else "",
-        "answer": f'daruma run --thread {shlex.quote(thread)} "..."' if asked else "",
+        "answer": f'daruma run --thread {pasted(thread)} "..."' if asked else "",
         "phases": "\n".join(marked),
         "replanned": "\n".join(plan.why for plan in result.replaced),
         "checks": "\n".join(checked) or _why_unchecked(result),

@@ -163,25 +163,28 @@ def _row(
 
 def _asked_of(found: "CheckpointTuple", values: dict[str, Any]) -> str:
     """Return what a person said last where another graph keeps the thread, else its nodes."""
+    from daruma.tools.text import without_keys
+
     said = values.get("messages")
     told = [m for m in said if getattr(m, "type", "") == "human"] if isinstance(said, list) else []
     ran, channels = found.checkpoint["versions_seen"], found.checkpoint["channel_versions"]
     branches = (each.partition("branch:to:") for each in channels)
     nodes = {*ran, *(name for none, is_branch, name in branches if is_branch and not none)}
     own = (each for each in nodes if not each.startswith("__"))
-    return told[-1].text if told else f"(another graph: {', '.join(sorted(own))})"
+    return without_keys(told[-1].text) if told else f"(another graph: {', '.join(sorted(own))})"
 
 
 async def list_questions(postgres: "Postgres", kind: str | None, older_than: float) -> "Table":
     """Return what waits for a person, each with the command that answers, the longest first."""
     from daruma.graph.command_line._output import Table
     from daruma.graph.command_line._questions import how_to_answer
+    from daruma.state.interrupts import is_question
     from daruma.state.serializer import Asked
 
     rows, values = list[tuple[str | datetime, ...]](), list[dict[str, Any]]()
     for each in await postgres.ainbox(kind=kind, older_than=older_than):
-        of_tool = each.kind == "tool" or each.value is None
-        questions = [] if of_tool else [Asked(each.value, each.interrupt_id)]
+        ours = is_question(each.value)  # its kind may be stored from before
+        questions = [Asked(each.value, each.interrupt_id)] if ours else []
         answers = how_to_answer(each.thread_id, questions)
         rows.append((each.thread_id, each.kind, each.since, each.text, *(answers[:1] or [""])))
         values.append(each.to_dict() | {"answers": answers})

@@ -1,7 +1,6 @@
 """The talk around putting files back."""
 
 import json
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +8,11 @@ from typing import Any
 import typer
 
 from daruma.graph.command_line._messages import one_line
-from daruma.graph.command_line._output import Line, Mark, Paper, agrees
+from daruma.graph.command_line._output import Line, Mark, Paper, Pasted, agrees
 from daruma.graph.command_line._thread_view import ThreadView, savepoint_lines, savepoint_values
 from daruma.graph.history import Place, UndoRefused, snapshots_of
 from daruma.graph.timeline import first_paths
-from daruma.state.text import counted
+from daruma.state.text import counted, on_thread, pasted
 from daruma.tools.snapshots import Change, Conflicts, Restored, RestoreRefused, preview_restore
 
 # --- What is said of putting files back: what will change, what has, and what is in the way.
@@ -47,25 +46,26 @@ def restored_lines(thread: str, restored: Restored) -> list[Line]:
     unlike = [] if exact else [Line("bad", "not all is as it was")]
     kept = [Line("note", "left alone, since only somebody else changed them:")]
     kept += [Line("note", one_line(each)) for each in first_paths(restored.kept)]
-    again = f"daruma undo {shlex.quote(thread)} --to {restored.before}"
+    again = on_thread("undo", thread, f"--to {restored.before}")
     return [
         Line(done, f"{files} put back", looked),
         *unlike,
         *(Line("bad", one_line(each, 300)) for each in first_paths(restored.left, most=_SHOWN)),
         *(kept if restored.kept else ()),
         Line("note", "not looked at: what git ignores, and what rollback.exclude names"),
-        Line("line", again, "undoes this"),
+        Pasted("line", again, "undoes this"),
     ]
 
 
 def refused_lines(thread: str, to: str | None, refused: RestoreRefused) -> list[Line]:
     """Say which files stand in the way, and what can be done about them."""
-    command = f"daruma undo {shlex.quote(thread)}" + (f" --to {shlex.quote(to)}" if to else "")
+    at = f"--to {pasted(to)} " if to else ""
+    keep, overwrite = (on_thread("undo", thread, f"{at}--{how}") for how in ("keep", "overwrite"))
     return [
         Line("bad", "nothing was put back: the work and somebody else changed the same files"),
         *(Line("note", one_line(path, 300)) for path in refused.conflicts),
-        Line("line", f"{command} --keep", "leaves these files as they are"),
-        Line("line", f"{command} --overwrite", "puts them back too; that can be undone"),
+        Pasted("line", keep, "leaves these files as they are"),
+        Pasted("line", overwrite, "puts them back too; that can be undone"),
     ]
 
 

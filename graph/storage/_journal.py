@@ -352,6 +352,7 @@ async def settle_question(saver: CheckpointSaver, asked: OpenQuestion) -> None:
 
 def _question_in(saver: CheckpointSaver, row: DictRow) -> OpenQuestion:
     from daruma.state.interrupts import reply_form, summary_of  # not read to list threads (FA-13)
+    from daruma.tools.text import mask_keys
 
     known = {name: row[name] for name in ("thread_id", "interrupt_id", "kind")}
     known["since"] = row["asked_at"].astimezone()
@@ -359,7 +360,7 @@ def _question_in(saver: CheckpointSaver, row: DictRow) -> OpenQuestion:
         _, writes = open_writes(row["thread_id"], row, saver.sealing)
         values = (saver.serde.loads_typed((write.kind, write.payload)) for write in writes)
         asked = [each for value in values for each in value if hasattr(each, "value")]
-        value = next(each.value for each in asked if each.id == row["interrupt_id"])
+        value = mask_keys(next(e.value for e in asked if e.id == row["interrupt_id"]))
     except (DamagedState, StopIteration, TypeError) as error:
         return OpenQuestion(**known, text=f"damaged: {error}")
     return OpenQuestion(**known, text=summary_of(value), reply=reply_form(value), value=value)

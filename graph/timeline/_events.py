@@ -3,7 +3,6 @@
 The same thing has the same words here and in the record (``_moments.py``, ``_record.py``).
 """
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -25,7 +24,7 @@ from daruma.graph.timeline._moments import (
 )
 from daruma.graph.timeline._record import ANSWERS, check_note, phase_title, plan_title
 from daruma.state.spending import format_amount
-from daruma.state.text import counted
+from daruma.state.text import counted, on_thread
 
 Event = Mapping[str, Any]
 Call = tuple[str, Mapping[str, Any]]
@@ -102,9 +101,8 @@ def _settled(event: Event) -> Moment:
 
 def _kept(event: Event, what: str) -> tuple[str, ...]:
     """Say which command brings back what was in the files, if it is kept."""
-    thread = shlex.quote(event["thread"]) if event.get("thread") else "THREAD"
-    undo = f"{what} is kept: daruma undo {thread} --to {event['undo']}"
-    return (undo,) if event["undo"] else ()
+    undo = on_thread("undo", event.get("thread") or "THREAD", f"--to {event['undo']}")
+    return (f"{what} is kept: {undo}",) if event["undo"] else ()
 
 
 # --- What is told of the checks.

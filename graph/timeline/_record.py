@@ -8,7 +8,7 @@ from daruma.graph.timeline._moments import Kind, Moment, call_title, edit_diff
 from daruma.graph.timeline._walk import Superstep, Walk, Walked, walk_of
 from daruma.state.channels import State
 from daruma.state.failure import Failure
-from daruma.state.interrupts import notes_on_plan
+from daruma.state.interrupts import notes_on_plan, told_question
 from daruma.state.outcome import join_paths
 from daruma.state.plan import Phase, Plan
 from daruma.state.result import TaskResult
@@ -114,11 +114,8 @@ def _replies(walked: Walked) -> Mapping[str, Any]:
 
 
 def _asked(asked: "Interrupt", reply: Any, walked: Walked, member: str) -> Iterator[Moment]:
-    value: Mapping[str, Any] = (
-        asked.value if isinstance(asked.value, Mapping) else {"question": repr(asked.value)}
-    )
     until = walked.until if reply is not None else None
-    for moment in _told(value, reply):
+    for moment in _told(told_question(asked.value), reply):
         yield replace(
             moment,
             at=walked.superstep.at,

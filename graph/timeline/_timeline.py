@@ -6,7 +6,6 @@ draws it.
 """
 
 import re
-import shlex
 import sys
 from base64 import b64encode
 from bisect import bisect_right
@@ -65,6 +64,7 @@ from daruma.graph.timeline._walk import (
     read_snapshot,
     read_supersteps,
 )
+from daruma.state.interrupts import told_question
 from daruma.state.messages import is_request, reasoning_of, todo_of
 from daruma.state.plan import Plan
 from daruma.state.result import NOT_CHECKED, TaskResult, headline_of
@@ -72,6 +72,8 @@ from daruma.state.savepoint import Savepoint
 from daruma.state.spending import standing
 from daruma.state.steering import steering_id
 from daruma.state.steps import Step
+from daruma.state.text import on_thread
+from daruma.tools.text import mask_keys
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
@@ -412,7 +414,7 @@ class Timeline:
 
 
 def _text_line(moment: Moment) -> str:
-    clock = datetime.fromtimestamp(moment.at).astimezone().strftime("%H:%M:%S")
+    clock = f"{datetime.fromtimestamp(moment.at).astimezone():%H:%M:%S}" if moment.at else " " * 8
     mark = {None: " ", True: "✓", False: "✗"}[moment.ok]
     took = render_duration_if_any(moment.seconds)
     who = f"[{moment.member}] " if moment.member else ""
@@ -431,7 +433,7 @@ def timeline_of(
     task, times = state.task, [each.at for each in moments if each.timed]
     prices = [each.usd for each in moments if each.usd is not None]
     visits = [*record.walk.path, *(visit for each in members for visit in each.walk.path)]
-    return Timeline(
+    timeline = Timeline(
         thread=record.thread,
         status=status_of(state.result, snapshot.interrupts),
         goal=task.goal if task else "",
@@ -451,6 +453,7 @@ def timeline_of(
         questions=tuple({"id": each.id, "value": each.value} for each in snapshot.interrupts),
         whole=record.walk.whole,
     )
+    return mask_keys(timeline)  # another graph stores what it was told as it is (SE-08)
 
 
 async def read_timeline(saver: PostgresSaver, snapshot: "StateSnapshot") -> Timeline:
@@ -568,12 +571,12 @@ def _facts(timeline: Timeline) -> Iterator[tuple[str, str]]:
 
 def _questions(timeline: Timeline) -> Iterator[Mapping[str, str]]:
     for each in timeline.questions:
-        value = each["value"] if isinstance(each["value"], Mapping) else {}
+        value = told_question(each["value"])
         asked, way = _ASKED.get(str(value.get("type")), ("A question", "--text '...'"))
         yield {
             "question": str(value.get("question") or asked),
             "about": _about(value),
-            "command": f"daruma answer {shlex.quote(timeline.thread)} {way}",
+            "command": on_thread("answer", timeline.thread, way),
             "reply": f"Command(resume={{{each['id']!r}: ...}})",
         }
 
@@ -593,7 +596,8 @@ def _about(value: Mapping[str, Any]) -> str:
         return "\n".join(f"{a.get('shown')}\n  {a.get('reason')}" for a in value["approvals"])
     if value.get("type") == "recovery_request":
         return f"{value.get('failure')}\n{value.get('action', {}).get('reasoning', '')}"
-    options = value.get("options") or ()
+    options = value.get("options")
+    options = options if isinstance(options, list | tuple) else ()
     return "\n".join((str(value.get("context") or ""), *(f"- {each}" for each in options))).strip()
 
 

@@ -10,7 +10,6 @@ whomever, is asked about again (SE-02).
 import hashlib
 import json
 import os
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -29,6 +28,7 @@ from daruma.state.settings._sources import (
     sources,
 )
 from daruma.state.settings._tools import PolicyRule, policy_key
+from daruma.state.text import pasted
 
 # --- What a file or a client may change of each setting, in one table.
 
@@ -278,7 +278,7 @@ class UntrustedSettings(SettingsError):
         if part is not None:
             how = "was changed since it was" if _record_of(part) else "is not"
             what = f"{part} {how} trusted ({self.keys[0]} of {path.name} names it)"
-        super().__init__(f"{what}: look at it, then `daruma trust {shlex.quote(str(place))}`")
+        super().__init__(f"{what}: look at it, then `daruma trust {pasted(str(place))}`")
 
 
 # --- The records: one file each, by the path that it is about.

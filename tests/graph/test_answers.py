@@ -29,7 +29,8 @@ CONFIRM = {"decision": "confirm"}
 
 
 def review(deadline: float | None = 100.0, **more: Any) -> dict[str, Any]:
-    return {"type": "spec_review_request", "deadline": deadline, **more}
+    about = {"id": "r", "spec_review_id": "r", "goal": "g", "phases": []}
+    return {"type": "spec_review_request", "deadline": deadline, **about, **more}
 
 
 def thread(**questions: Any) -> StateSnapshot:

@@ -19,8 +19,12 @@ from daruma.state.interrupts import (
     ReplyRefused,
     approval_request,
     inbox_of,
+    is_question,
+    kind_of,
     read_reply,
     reply_schema,
+    summary_of,
+    told_question,
 )
 
 REVIEW = {"type": "spec_review_request", "id": "p:spec_review", "spec_review_id": "p:spec_review"}
@@ -132,18 +136,25 @@ def test_a_request_shows_all_that_would_run() -> None:
 
 PLAN: dict[str, Any] = {
     "type": "spec_review_request",
+    "id": "r",
+    "spec_review_id": "r",
     "goal": "Tidy up",
     "phases": [{"title": "Look"}],
+    "deadline": None,
 }
 RECOVERY_INBOX: dict[str, Any] = {
     "type": "recovery_request",
+    "id": "r",
     "failure": "it broke",
-    "action": {"strategy": "retry"},
+    "action": {"strategy": "retry", "confidence": 0.6},
+    "deadline": None,
 }
 CHOICE: dict[str, Any] = {
     "type": "question",
+    "id": "q",
     "question": "Which?",
     "context": "two ways",
+    "deadline": None,
     "options": ["left", "right"],
 }
 
@@ -183,6 +194,32 @@ def test_an_approval_says_all_that_it_rests_on() -> None:
     assert request["args"] == {"sum": 5}
     for part in ('{"sum": 5}', "sum: invisible", "costs", "landlock", "vsock", "required"):
         assert part in request["description"]
+
+
+LIKE_OURS: list[Any] = [
+    {"type": "approval_request", "id": 7, "text": "Deploy?"},
+    {"type": "approval_request", "approvals": []},
+    {**approvals(), "approvals": ["boo"]},
+    {**approvals(), "approvals": [{**approvals()["approvals"][0], "args": "none"}]},
+    {**PLAN, "phases": "abc"},
+    {**PLAN, "phases": [{}]},
+    {**PLAN, "experts": 3},
+    {**PLAN, "deadline": "1"},
+    {**RECOVERY_INBOX, "action": {"strategy": "retry"}},
+    {**CHOICE, "options": 3},
+    {"type": "question", "question": "Which?"},
+    {"type": ["question"]},
+    None,
+]
+
+
+@pytest.mark.parametrize("value", [PLAN, approvals(), RECOVERY_INBOX, CHOICE, *LIKE_OURS])
+def test_a_question_is_ours_by_its_whole_form(value: Any) -> None:
+    """FA-08: what a tool asks under the name of ours is its own, and is told as it stands."""
+    assert is_question(value) is (value not in LIKE_OURS)
+    if value in LIKE_OURS:
+        assert (kind_of(value), summary_of(value)) == ("tool", str(value))
+        assert told_question(value)["question"] in (repr(value), "Which?")
 
 
 def test_a_tools_own_question_is_left_as_it_is() -> None:

@@ -1,6 +1,8 @@
 """Text from outside, made safe, short and comparable: for people, prompts and records."""
 
 import re
+import shlex
+import subprocess
 import time
 from typing import Any
 
@@ -14,9 +16,12 @@ from daruma.state.text import (
     MOST_BLANKS,
     digest,
     fold_spellings,
+    on_thread,
+    pasted,
     printable_line,
     reveal_invisible,
     revealed_line,
+    unkept_id,
     warnings,
     without_noise,
     without_numbers,
@@ -393,3 +398,51 @@ def test_a_sign_outside_ascii_makes_nothing_noise(one: str, other: str, text: st
     """Texts of ASCII are looked through in a quicker way, and for the same."""
     for each in (f"{text}\n{one}", f"{other}\n{text}", text):
         assert without_noise(f"{each}\nä") == f"{without_noise(each)}\nä"
+
+
+# --- What is printed to be pasted.
+
+NAMED = [
+    "a",
+    "a b",
+    "a  b",
+    " a ",
+    "it's",
+    "a\\nb",
+    "!x",
+    "$(id)",
+    "é",
+    "e\u0301",
+    "😀",
+    "-x",
+    "--",
+]
+NAMED += [
+    "a\u00a0b",
+    "a\u200bb",
+    "a\u202eb",
+    "a\u2028b",
+    "a\u3000b",
+    "\u3164",
+    "it's  \u00a0!\\",
+    "❤\ufe0f",
+]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_command_that_is_pasted_means_what_was_printed(name: str) -> None:
+    """FA-04: any name that a thread can have, also flattened to a line, and nothing in it hides."""
+    command = " ".join(on_thread("answer", name, "--confirm").split())
+    shell = ["bash", "-c", f"printf '%s\\0' {command}"]
+    words = subprocess.run(shell, capture_output=True, check=True).stdout.decode().split("\0")
+
+    assert unkept_id(name) is None
+    after = ["--confirm", "--", name] if name.startswith("-") else [name, "--confirm"]
+    assert words[:-1] == ["daruma", "answer", *after]
+    assert revealed_line(command).replace("\\\\", "\\") == command
+
+
+def test_an_ordinary_name_is_quoted_as_shells_do() -> None:
+    """A text that can not be encoded has a spelling too."""
+    assert pasted("it's") == shlex.quote("it's")
+    assert pasted("\ud800") == "$'\\077'"

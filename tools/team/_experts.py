@@ -1,6 +1,5 @@
 """Teams: their experts, the files these are read from, delegating a part of a task to one."""
 
-import shlex
 import stat
 from collections.abc import Sequence
 from difflib import get_close_matches, unified_diff
@@ -26,7 +25,7 @@ from daruma.state.settings import (
 )
 from daruma.state.spending import format_amount, spending
 from daruma.state.task import Task
-from daruma.state.text import read_yaml
+from daruma.state.text import pasted, read_yaml
 from daruma.tools.calls import Surroundings, Tool, ToolArgs, shipped_tool
 from daruma.tools.calls.policy import check_profile_name, profile_shows
 from daruma.tools.context import Context, visible_tools
@@ -168,7 +167,7 @@ def template_named(
     file = known[name]
     if file.parent != BUILT_IN and not is_trusted_text(file, workspace):
         raise TemplateRefused(
-            f"{file} is not trusted: look at it, then `daruma trust {shlex.quote(str(file))}`"
+            f"{file} is not trusted: look at it, then `daruma trust {pasted(str(file))}`"
         )
     template = read_template(file)
     if tools is not None:

@@ -32,7 +32,7 @@ def approvals(*names: str, required: bool = False) -> Interrupt:
     shown = [
         {"approval_id": name, "digest": f"digest of {name}", "tool": "run_command",
          "args": {"command": "ls"}, "command": "ls", "cwd": "/ws", "reason": "why",
-         "required": required, "deny_effect": "continue", "sandbox": "none"}
+         "required": required, "deny_effect": "continue", "sandbox": "none", "shown": ""}
         for name in names
     ]  # fmt: skip
     value = {"type": "approval_request", "id": "a", "approvals": shown, "deadline": None}

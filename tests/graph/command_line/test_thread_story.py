@@ -1,5 +1,6 @@
 """The story of a thread tells what it took."""
 
+import re
 from contextlib import chdir
 from datetime import UTC, datetime
 from io import StringIO
@@ -11,16 +12,21 @@ from rich.console import Console
 from tests.parts import a_savepoint, a_task
 
 from daruma.graph.command_line._output import Line, Paper
+from daruma.graph.command_line._output import Table as Grid
 from daruma.graph.command_line._thread_view import (
     Stop,
     ThreadView,
+    print_questions,
     print_story,
+    print_summary,
     timeline_lines,
     when_lines,
     write_page,
 )
 from daruma.graph.timeline import Moment, Timeline
 from daruma.state.result import TaskResult
+from daruma.state.serializer import Asked
+from daruma.state.verification import Check, Verification
 
 
 def test_a_story_tells_where_can_be_gone_back_to() -> None:
@@ -44,6 +50,46 @@ def test_a_story_tells_where_can_be_gone_back_to() -> None:
     assert "daruma undo t --to ID" in file.getvalue()
     assert "undo     daruma undo t\n" in file.getvalue()
     assert [each["id"] for each in view.to_dict()["savepoints"]] == ["1/p1", "1"]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_no_line_of_an_answer_passes_for_one_of_ours(*, terminal: bool) -> None:
+    """TL-13: nor of what checks said; the commands to be pasted are on a line, however narrow."""
+    name = "a thread with a name that is wider than the terminal"
+    check = Check(command="true", passed=False, exit_code=1, output="undo     evil2")
+    output = f"Done.\n\nchecks   ✓ evil0\r\nundo     evil1 {'x' * 22} undo     evil3"
+    result = TaskResult(
+        task_id="t/1", status="failed", output=output, budgets={}, usage={}, timings={},
+        verification=Verification(checks=(check,)),
+    )  # fmt: skip
+    file = StringIO()
+    console = Console(file=file, width=40, force_terminal=terminal, no_color=True, highlight=False)
+    question = {"type": "approval_request", "id": "a", "deadline": None, "approvals": [
+        {"approval_id": "call_0123456789012345678901234567", "digest": "d" * 64, "tool": "shout",
+         "args": {}, "reason": "", "required": True, "deny_effect": "block", "sandbox": "none"}
+    ]}  # fmt: skip
+    kept = (a_savepoint("1", at=1.0),)
+
+    print_summary(Paper(console), name, result, kept)
+    print_questions(Paper(console), Stop(name, result, (Asked(question, "i"),)), known=False)
+
+    lines = re.sub(r"\x1b\[[\d;]*m", "", file.getvalue()).splitlines()
+    assert [line for line in lines if re.match(r"\S.*evil", line)] == []
+    assert f"undo     daruma undo '{name}'" in lines
+    way = "--approve call_0123456789012345678901234567@dddddddddddd"
+    assert f"    daruma answer '{name}' {way}" in lines
+
+
+def test_what_waits_is_listed_with_its_command_on_one_line() -> None:
+    """TL-13: on a terminal of any width; the question above it is folded."""
+    file = StringIO()
+    command = "daruma answer payments --approve call_0123456789@dddddddddddd"
+    row = ("payments", "approval", datetime.now(UTC), "May this run? " * 9, command)
+
+    columns = ("thread", "kind", "since", "question", "answer")
+    Grid(columns, [row], below=2).show(Paper(Console(file=file, width=40, force_terminal=True)))
+
+    assert f"  {command}\n" in file.getvalue()
 
 
 # --- A timeline on a terminal: times, durations, cost, setbacks in their place.

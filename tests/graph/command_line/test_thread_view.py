@@ -25,7 +25,7 @@ def test_each_savepoint_is_a_line() -> None:
         Line("ok", "1  before Do it", "2026-01-02 12:00:00 · 7f"),
         Line("bad", "1/p1  before Build", "2026-01-02 12:00:00 · the disk was full"),
         Line("ok", "1/p1/done  after Build", "2026-01-02 12:00:00 · 8a"),
-        Line("line", "daruma undo 'my thread' --to ID", "goes there"),
+        Line("line", "daruma undo 'my thread' --to ID", "goes there", whole=True),
     ]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.parts import a_phase, a_plan, memory
 from tests.scripted_runs import RecordingModel, say
+from tests.state.test_interrupts import PLAN, RECOVERY_INBOX, approvals
 
 from daruma.graph.build import build_graph
 from daruma.graph.timeline import Moment, Timeline
@@ -151,21 +152,23 @@ def test_phases_side_by_side_have_a_section_each() -> None:
     ("value", "told"),
     [
         (
-            {"type": "spec_review_request", "phases": [{"title": "Look"}]},
+            PLAN,
             ("Is this plan right?", "1. Look", "--confirm"),
         ),
         (
-            {"type": "approval_request", "approvals": [{"shown": "rm x", "reason": "by rule"}]},
+            approvals(shown="rm x", reason="by rule"),
             ("May this run?", "rm x\n  by rule", "--approve"),
         ),
         (
-            {"type": "recovery_request", "failure": "timeout", "action": {"reasoning": "again"}},
-            ("May this be done", "timeout\nagain", "--approve"),
+            RECOVERY_INBOX,
+            ("May this be done", "it broke", "--approve"),
         ),
         (
             {"type": "question", "question": "Which?", "context": "Of two", "options": ["a"]},
             ("Which?", "Of two\n- a", "--text"),
         ),
+        ({"type": "approval_request", "id": 7}, ("{'type': 'approval_request', 'id': 7}",)),
+        ({"type": "question", "question": "Which?", "options": 3}, ("Which?", "--text")),
     ],
 )
 def test_each_question_says_what_it_is_about(value: dict[str, Any], told: tuple[str, ...]) -> None:

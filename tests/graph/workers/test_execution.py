@@ -65,7 +65,9 @@ GO_ON = Submission("t", None, name="job")
 
 
 def review(*, parked: bool = False) -> dict[str, Any]:
-    return {"type": "spec_review_request", "deadline": None} | ({"parked": True} if parked else {})
+    about: dict[str, Any] = {"id": "r", "spec_review_id": "r", "goal": "g", "phases": []}
+    about |= {"type": "spec_review_request", "deadline": None}
+    return about | ({"parked": True} if parked else {})
 
 
 def thread(
