@@ -256,7 +256,7 @@ def test_a_phase_shows_who_does_it_after_what_and_how_it_is_undone() -> None:
 # --- What happens to the files of a workspace is told plainly, with what brings them back.
 
 DRIFT = "5 files have changed since this thread last looked, and not by its work"
-KEPT = Line("note", "what was rolled back is kept: daruma undo THREAD --to 7f")
+KEPT = Line("note", "what was rolled back is kept: daruma undo THREAD --to 7f", whole=True)
 
 
 @pytest.mark.parametrize(

@@ -202,7 +202,7 @@ def test_a_narrow_list_keeps_the_names_whole() -> None:
 
 
 def test_a_narrow_list_breaks_what_has_lines_of_its_own() -> None:
-    """At 30 columns a question and its answer are whole: nothing of them is cut."""
+    """At 30 columns all is whole, and what is to be pasted has one line (TL-13)."""
     at = datetime.now(UTC) - timedelta(hours=2)
     rows = [
         ("thread-0", "approval", at, "run_command: rm a.txt", "daruma answer thread-0 --approve")
@@ -216,7 +216,7 @@ def test_a_narrow_list_breaks_what_has_lines_of_its_own() -> None:
     lines = [line.rstrip() for line in file.getvalue().splitlines()]
     assert lines == [
         *("thread-0  approval  2 h ago", "  run_command: rm a.txt"),
-        *("  daruma answer thread-0", "  --approve"),
+        "  daruma answer thread-0 --approve",
     ]
 
 

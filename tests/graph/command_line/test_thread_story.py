@@ -12,7 +12,6 @@ from rich.console import Console
 from tests.parts import a_savepoint, a_task
 
 from daruma.graph.command_line._output import Line, Paper
-from daruma.graph.command_line._output import Table as Grid
 from daruma.graph.command_line._thread_view import (
     Stop,
     ThreadView,
@@ -78,18 +77,6 @@ def test_no_line_of_an_answer_passes_for_one_of_ours(*, terminal: bool) -> None:
     assert f"undo     daruma undo '{name}'" in lines
     way = "--approve call_0123456789012345678901234567@dddddddddddd"
     assert f"    daruma answer '{name}' {way}" in lines
-
-
-def test_what_waits_is_listed_with_its_command_on_one_line() -> None:
-    """TL-13: on a terminal of any width; the question above it is folded."""
-    file = StringIO()
-    command = "daruma answer payments --approve call_0123456789@dddddddddddd"
-    row = ("payments", "approval", datetime.now(UTC), "May this run? " * 9, command)
-
-    columns = ("thread", "kind", "since", "question", "answer")
-    Grid(columns, [row], below=2).show(Paper(Console(file=file, width=40, force_terminal=True)))
-
-    assert f"  {command}\n" in file.getvalue()
 
 
 # --- A timeline on a terminal: times, durations, cost, setbacks in their place.
