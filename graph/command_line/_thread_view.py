@@ -484,7 +484,10 @@ def print_summary(
     structured = result.to_dict().get("structured")
     indented = json.dumps(structured, indent=2, ensure_ascii=False)
     said = result.output if structured is None else indented
-    paper.put(Line("line", said))
+    if structured is None or paper.terminal:
+        paper.put(Line("line", said))
+    else:  # JSON alone begins no line as we do, unless a terminal folds it
+        console.print(Text(shown(said)), soft_wrap=True)
     console.print()
     rows = _rows(paper, thread, result)
     if any(each.snapshot for each in savepoints if each.task_id == result.task_id):
