@@ -408,7 +408,7 @@ def print_story(paper: Paper, view: ThreadView, tail: int | None = None) -> None
     if view.savepoints:
         kept = savepoint_lines(view.thread, view.savepoints, view.titles)
         paper.put(Line("head", "Savepoints", "states that the files can be put back to"), *kept)
-    print_end(paper, view)
+    print_end(paper, view, known=view.plan is not None)
 
 
 def _asked_lines(view: ThreadView) -> Iterator[Line]:
@@ -421,7 +421,7 @@ def _asked_lines(view: ThreadView) -> Iterator[Line]:
         yield from when_lines(view.timeline)
 
 
-def print_end(paper: Paper, view: ThreadView) -> None:
+def print_end(paper: Paper, view: ThreadView, *, known: bool = False) -> None:
     """Print where a thread stands: its result, its open questions, or how to go on."""
     if view.trouble:
         paper.put(Line("bad", one_line(view.trouble, 1000)))
@@ -436,7 +436,7 @@ def print_end(paper: Paper, view: ThreadView) -> None:
             paper.put(Line("head", "Traceback"))
             paper.put(*(Line("line", line) for line in view.traceback.splitlines()))
     if stop and stop.questions:
-        print_questions(paper, stop, known=view.plan is not None)
+        print_questions(paper, stop, known=known)
     elif stop is None or stop.result is None:
         paper.put(Pasted("head", "Unfinished", f"go on with {on_thread('resume', view.thread)}"))
 

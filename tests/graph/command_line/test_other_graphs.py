@@ -53,6 +53,7 @@ def test_what_a_tool_asks_in_the_name_of_ours_hides_no_other(daruma: Daruma) -> 
         ]
         assert "id&#39;: 7" in graph.timeline(thread("question")).page()
     assert len(daruma("inbox").out.splitlines()) == 5
+    assert "1. one" in daruma("show", "plan", "--follow").out
     assert [word for word in words if "'id': 7" not in daruma("show", word).out] == []
     assert "answered in your program" in daruma("answer", "question", "--text", "yes").complaint
     with open_postgres(daruma.url) as pg:
