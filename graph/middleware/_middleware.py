@@ -20,8 +20,16 @@ from langchain.agents.middleware import (
     hook_config,
 )
 from langchain.agents.middleware.types import PrivateStateAttr
+from langchain.agents.structured_output import AutoStrategy, OutputToolBinding, ToolStrategy
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
 from langchain_core.tools import BaseTool
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
@@ -266,7 +274,8 @@ def _update(
 def _edited(
     message: AIMessage, calls: Sequence[ToolTask], decisions: Mapping[str, Decision]
 ) -> list[AnyMessage]:
-    own = {call.id: call for call in calls if call.id in decisions and decisions[call.id].args}
+    edits = {id_ for id_, each in decisions.items() if each.args is not None}  # `{}` is one, too
+    own = {call.id: call for call in calls if call.id in edits}
     if not own:
         return []
     changed = [
@@ -282,11 +291,19 @@ Handler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
 
 
 def answer_in(response: ModelResponse[Any]) -> AIMessage | None:
-    """Return a response's one answer; None where it was read already, as structured output is."""
-    if len(response.result) != 1 or response.structured_response is not None:
-        return None
-    (message,) = response.result
-    return message if isinstance(message, AIMessage) else None
+    """Return a response's one answer; results may stand beside it, as of structured output."""
+    said = [each for each in response.result if isinstance(each, AIMessage)]
+    return said[0] if len(said) == 1 else None
+
+
+def with_answer(
+    response: ModelResponse[Any], said: AIMessage, *results: ToolMessage, structured: Any = None
+) -> ModelResponse[Any]:
+    """Return a response with another answer, and more results, in place of its own."""
+    kept = [each for each in response.result if not isinstance(each, AIMessage)]
+    own = response.structured_response
+    value = structured if own is None else own
+    return ModelResponse(result=[said, *kept, *results], structured_response=value)
 
 
 def send_event(request: ModelRequest[Any], event: Event) -> None:
@@ -335,14 +352,19 @@ class RepairLadder(AroundModelCalls):
         await import_schema_checks()
         tools, own = tools_of(request.tools), self._settings
         check_names(tools, own.name_aliases, normalize=own.normalize_names)
-        offer = VisibleTools(tools=tools, hidden=frozenset(), settings=own)
+        outputs = output_tools(request.response_format)
+        shown = (*tools, *tools_of(each.tool for each in outputs.values()))
+        offer = VisibleTools(tools=shown, hidden=frozenset(), settings=own)
         answered = await handler(request)
         said = answer_in(answered)
-        if said is None:
-            return answered
+        done = {each.tool_call_id for each in answered.result if isinstance(each, ToolMessage)}
+        if said is None or (answered.structured_response is not None and not done):
+            return answered  # it has no call: a provider has given the structured answer
         message_id = said.id or f"lc_run--{uuid4()}"
         message, calls, left_out = read_answer(said, message_id, offer)
-        if not calls:
+        calls = tuple(call for call in calls if call.id not in done)
+        kept = [each for each in message.tool_calls if each["id"] in done]
+        if not calls or len(kept) < len(done):
             return answered
         first = audit_answer(message_id, calls, left_out=left_out)
         calls, rounds = await self._rounds(request, message, calls, offer, handler)
@@ -351,7 +373,9 @@ class RepairLadder(AroundModelCalls):
             send_event(request, AnswerAudited(audit=audit.to_dict()))
         failed = with_status(calls, "failed")
         results = [tool_result(call, call.reason, ok=False) for call in failed]
-        return ModelResponse(result=[as_run(message, calls, audits), *results])
+        structured, told = structured_in(calls, outputs, alone=not kept)
+        message = as_run(message, calls, audits, kept)
+        return with_answer(answered, message, *results, *told, structured=structured)
 
     async def _rounds(
         self,
@@ -400,8 +424,36 @@ async def _answered(request: ModelRequest[Any], this: BrokenCalls, handler: Hand
     return answer.text if answer else ""
 
 
-def as_run(message: AIMessage, calls: Sequence[ToolTask], audits: Sequence[Audit]) -> AIMessage:
-    """Return an answer whose calls are those that run, with what the model had said beside them."""
+def output_tools(asked: object) -> dict[str, OutputToolBinding[Any]]:
+    """Return the tools by which an agent's structured answer may be given, as LangChain has them."""
+    if isinstance(asked, AutoStrategy):
+        asked = ToolStrategy(asked.schema)
+    specs = asked.schema_specs if isinstance(asked, ToolStrategy) else ()
+    return {each.name: OutputToolBinding.from_schema_spec(each) for each in specs}
+
+
+def structured_in(
+    calls: Sequence[ToolTask], outputs: Mapping[str, OutputToolBinding[Any]], *, alone: bool
+) -> tuple[Any, list[ToolMessage]]:
+    """Return the structured answer that mended calls give, and their results: each has one."""
+    given = [each for each in calls if each.status != "failed" and each.name in outputs]
+    if len(given) != 1 or not alone:
+        said = "not taken: give one structured answer"
+        return None, [tool_result(each, said, ok=False) for each in given]
+    try:
+        structured = outputs[given[0].name].parse(given[0].args)
+    except ValueError as error:
+        return None, [tool_result(given[0], str(error), ok=False)]
+    return structured, [tool_result(given[0], f"Returning structured response: {structured}")]
+
+
+def as_run(
+    message: AIMessage, calls: Sequence[ToolTask], audits: Sequence[Audit], done: Sequence[ToolCall]
+) -> AIMessage:
+    """Return an answer whose calls are those that run, with what the model had said beside them.
+
+    ``done`` are calls that have their result already.
+    """
     own = [
         {"type": "tool_call", "id": call.id, "name": call.name or "unknown", "args": call.args}
         for call in calls
@@ -410,7 +462,7 @@ def as_run(message: AIMessage, calls: Sequence[ToolTask], audits: Sequence[Audit
     audit = {"audit": [each.to_dict() for each in audits], "said": said}
     kept = {k: v for k, v in message.additional_kwargs.items() if k != "tool_calls"}
     changes = {
-        "tool_calls": own,
+        "tool_calls": [*done, *own],
         "invalid_tool_calls": [],
         "additional_kwargs": kept,
         "response_metadata": message.response_metadata | ({AUDIT: audit} if audits else {}),
@@ -493,4 +545,4 @@ class Failover(AroundModelCalls):
             check_whole(message, model)
         if message is None or (record := this.failover(used=this.model)) is None:
             return response
-        return ModelResponse(result=[with_failover(message, record)])
+        return with_answer(response, with_failover(message, record))

@@ -84,9 +84,14 @@ class Desk:
         self.done.append(f"paid {amount} to {to}")
         return "paid"
 
+    def rest(self, hours: int = 1) -> str:
+        """Rest."""
+        self.done.append(f"rested {hours}")
+        return "rested"
+
     @property
     def tools(self) -> list[Any]:
-        return [self.read_file, self.pay]
+        return [self.read_file, self.pay, self.rest]
 
 
 REQUEST: Any = {"messages": [("user", "Do it")]}

@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
-from tests.graph.middleware.agents import REQUEST, Desk, Says, agent
+from langchain.agents.structured_output import ToolStrategy
+from pydantic import BaseModel
+from tests.graph.middleware.agents import REQUEST, Desk, Says, agent, call, calling
 
 from daruma.graph.middleware import Failover
 from daruma.state.failure import ModelFailed
@@ -51,6 +53,25 @@ async def test_another_model_answers(fault: Exception, asked: list[int], is_asyn
     assert len(models[1].asked) == asked[1]
     assert (record["requested"], record["used"]) == ("m0", "m1")
     assert len(record["attempts"]) == len(models[0].asked) >= asked[0]
+
+
+class Review(BaseModel):
+    """What a structured answer is to be."""
+
+    ready: bool
+
+
+def test_a_structured_answer_has_its_record_too() -> None:
+    """TL-17, FA-10: its result and its value stay beside it."""
+    models = [Says(answers=[Refused(404)]), Says(answers=[calling(call("Review", ready=True))])]
+    failover = Failover(models[1], requests=AT_ONCE, luck=zero)
+
+    out = agent(models[0], Desk(), [failover], response_format=ToolStrategy(Review)).invoke(REQUEST)
+
+    _, answer, result = out["messages"]
+    assert len(answer.response_metadata["failover"]["attempts"]) == 1
+    assert result.tool_call_id == answer.tool_calls[0]["id"]
+    assert out["structured_response"] == Review(ready=True)
 
 
 def test_an_answer_at_once_has_no_record() -> None:

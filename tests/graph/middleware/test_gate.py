@@ -120,16 +120,25 @@ def test_a_required_denial_ends_the_run(answer: Any, before: list[Any]) -> None:
     assert out["messages"][-1].text == "Stopped: a required approval was denied: pay."
 
 
-def test_what_a_person_wrote_runs_in_place_of_what_the_model_did() -> None:
+@pytest.mark.parametrize(
+    ("said", "args", "done"),
+    [
+        (PAY, {"amount": 1, "to": "me"}, "paid 1 to me"),
+        (calling(call("rest", hours=9)), {}, "rested 1"),
+    ],
+    ids=["changed", "none left"],
+)
+def test_what_a_person_wrote_runs_in_place_of_what_the_model_did(
+    said: Any, args: Any, done: str
+) -> None:
     """TL-14: an edit; the history holds what ran."""
     desk = Desk()
-    made = guarded(desk, PAY)
+    made = guarded(desk, said, settings=Tools(policy={"pay": "confirm", "rest": "confirm"}))
 
-    reply = decided(made.invoke(REQUEST, THREAD), "edit", args={"amount": 1, "to": "me"})
-    out = made.invoke(reply, THREAD)
+    out = made.invoke(decided(made.invoke(REQUEST, THREAD), "edit", args=args), THREAD)
 
-    assert desk.done == ["paid 1 to me"]
-    assert out["messages"][1].tool_calls[0]["args"] == {"amount": 1, "to": "me"}
+    assert desk.done == [done]
+    assert out["messages"][1].tool_calls[0]["args"] == args
 
 
 def test_an_edit_that_does_not_fit_decides_nothing() -> None:

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 from langchain.agents.middleware import wrap_model_call
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.errors import GraphInterrupt
+from pydantic import BaseModel
 from tests.graph.middleware.agents import REQUEST, Desk, Says, agent, broken, call, calling
 
 from daruma.graph.middleware import RepairLadder
@@ -129,6 +131,59 @@ def test_what_can_not_be_mended_is_answered(answer: Any) -> None:
     assert isinstance(result, ToolMessage)
     assert (result.status, result.tool_call_id) == ("error", said.tool_calls[0]["id"])
     assert last.text == "I see."
+
+
+class Review(BaseModel):
+    """What a structured answer is to be."""
+
+    ready: bool
+
+
+READY = call("Review", "r1", ready=True)
+
+
+@pytest.mark.parametrize(
+    ("said", "done"),
+    [
+        (broken("Review", "{'ready': True,}"), []),
+        (calling(call("review", ready="true")), []),
+        (calling(call("Pay", amount="3"), READY), ["paid 3 to shop"]),
+        (broken("pay", "{'amount': 3,}", tool_calls=[READY]), ["paid 3 to shop"]),
+        (calling(call("pay", amount=3), READY), ["paid 3 to shop"]),
+    ],
+)
+def test_a_structured_answer_is_a_call_like_others(said: AIMessage, done: list[str]) -> None:
+    """TL-10, FA-10: broken, misnamed, or beside others; no model call, and one result each."""
+    desk, model = Desk(), Says(answers=[said])
+
+    out = agent(model, desk, [RepairLadder()], response_format=ToolStrategy(Review)).invoke(REQUEST)
+
+    _, answer, *results = out["messages"]
+    assert out["structured_response"] == Review(ready=True)
+    assert (desk.done, len(model.asked)) == (done, 1)
+    ids = [each["id"] for each in answer.tool_calls]
+    assert sorted(ids) == sorted(each.tool_call_id for each in results)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (calling(READY, call("review", "r2", ready=False)), "give one structured answer"),
+        (calling(call("Review", "r1", ready="maybe")), "Failed to parse"),
+    ],
+)
+def test_of_two_structured_answers_none_is_added_and_a_wrong_one_is_asked_again(
+    said: AIMessage, told: str
+) -> None:
+    """TL-03: each call has its result; LangChain's own way with a wrong answer stays."""
+    model = Says(answers=[said, calling(READY)])
+
+    out = agent(model, Desk(), [RepairLadder()], response_format=ToolStrategy(Review)).invoke(
+        REQUEST
+    )
+
+    assert out["structured_response"] == Review(ready=True)
+    assert any(told in each.text for each in out["messages"])
 
 
 def test_only_the_first_calls_are_kept() -> None:
