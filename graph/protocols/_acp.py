@@ -25,7 +25,7 @@ from daruma.graph.timeline import call_title
 from daruma.state.calls import EXECUTED
 from daruma.state.errors import DarumaError
 from daruma.state.events import RunStopped
-from daruma.state.interrupts import ReplyRefused, read_reply
+from daruma.state.interrupts import ReplyRefused, read_reply, summary_of
 from daruma.state.messages import is_request, reasoning_of
 from daruma.state.mode import MODES
 
@@ -201,7 +201,7 @@ Choice = tuple[str, Any, Any]
 
 def choices_of(value: Mapping[str, Any], text: str) -> list[Choice]:
     """Return what can be chosen; ``text`` is what the person wrote while the question was open."""
-    quoted = text if len(text) <= 60 else f"{text[:59]}…"
+    quoted = _quoted(text)
     if value["type"] == "spec_review_request":
         reject = ("reject_once", {"decision": "reject", "feedback": text})
         change = [(f"Change it: {quoted}", *reject)] if text else []
@@ -217,15 +217,24 @@ def choices_of(value: Mapping[str, Any], text: str) -> list[Choice]:
     return [(each, "allow_once", {"answer": each}) for each in value.get("options", ())]
 
 
-def choices_of_approval(approval: Mapping[str, Any]) -> list[Choice]:
-    """Return what can be decided about one call: what was shown is what runs (TL-13)."""
+def _quoted(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def choices_of_approval(approval: Mapping[str, Any], text: str) -> list[Choice]:
+    """Return what can be decided about one call: what was shown is what runs (TL-13).
+
+    ``text``, which the person wrote while it waited, is the reason of a denial (TL-14).
+    """
     named = {"approval_id": approval["approval_id"], "digest": approval["digest"]}
     yes = {**named, "decision": "approve"}
     choices: list[Choice] = [("Run it", "allow_once", yes)]
     if "thread" in approval.get("always", ()):
         lasting = {**yes, "always": "thread"}
         choices.append(("Run it, and exactly this from now on", "allow_always", lasting))
-    return [*choices, ("Do not run it", "reject_once", {**named, "decision": "deny"})]
+    deny = {**named, "decision": "deny", "reason": text}
+    name = f"Do not run it: {_quoted(text)}" if text else "Do not run it"
+    return [*choices, (name, "reject_once", deny)]
 
 
 # --- The agent: sessions are threads, in whichever process they were begun.
@@ -394,10 +403,20 @@ class EditorAgent:
     async def _replies(
         self, thread: str, session: EditorSession, stop: RunStopped, text: str
     ) -> dict[str, Any]:
-        """Ask what is open, and return the replies; what is not decided stays open."""
+        """Ask what is open, and return the replies; what is not decided stays open.
+
+        A text answers one question (PL-04): where several are open, the person says which.
+        """
+        asked = {each["id"]: each["value"] for each in stop.questions}
+        meant = next(iter(asked), None)
+        if text and len(asked) > 1:
+            told = {"title": "Which question do you answer?", "kind": "think"}
+            which = [(_quoted(summary_of(of)), "allow_once", id_) for id_, of in asked.items()]
+            which.append(("None of them", "reject_once", None))
+            meant = await self._choose(thread, f"{meant}:which", told, text, which)
         replies = {
-            asked["id"]: await self._reply(thread, session, asked["value"], text)
-            for asked in stop.questions
+            id_: await self._reply(thread, session, value, text if id_ == meant else "")
+            for id_, value in asked.items()
         }
         return {id_: reply for id_, reply in replies.items() if reply is not None}
 
@@ -411,7 +430,7 @@ class EditorAgent:
                     each["approval_id"],
                     describe_call(each["tool"], each["args"], session.folder),
                     shown["description"],
-                    choices_of_approval(each),
+                    choices_of_approval(each, text),
                 )
                 for each, shown in described
             ]

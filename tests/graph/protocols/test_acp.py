@@ -170,6 +170,47 @@ async def test_what_is_left_open_stays_so_until_somebody_decides(
     assert editor.messages[-1] == "*completed, not checked*"
 
 
+def escalated(question: str) -> dict[str, Any]:
+    """A turn of recovery that asks a person."""
+    action = {"escalation_message": question}
+    doubtful = {"reasoning": "r", "expected_outcome": "x", "confidence": 0.2}
+    return {"json": {"strategy": "escalate", "action": action, **doubtful}}
+
+
+async def test_a_text_answers_one_question_and_is_the_reason_of_a_denial(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """PL-04, TL-14: where two are open the person says which; the other one stays open."""
+    folder = folder_in(tmp_path)
+    own = [{"id": "p1", "title": "One"}, {"id": "p2", "title": "Two"}]
+    script = {
+        "plan": [plan(*(each | {"expert": "developer"} for each in own))],
+        "recovery@p1": [escalated("Drop the database?")],
+        "recovery@p2": [escalated("Go on with the docs?")],
+        "main@p1": [say(""), say("Dropped.")],
+        "main@p2": [say(""), calls(command("rm -f gone", "c2")), {"say": "Left.", "expect": [WHY]}],
+    }
+    editor = Editor(["Carry", "None", "Go on", "", "run_command", f"Do not run it: {WHY}"])
+    serving = client_threads(postgres_url, script)
+    async with serving as threads, connected(threads, editor) as connection:
+        await connection.new_session(cwd=folder, mcp_servers=[])
+        for text in ("@team Do both", "Yes", "Yes, do that", WHY):
+            await prompt(connection, text)
+        open_then = editor.messages[-1]
+        await prompt(connection, "Yes, do that")
+
+    which = ("Which question do you answer?", ["allow_once", "allow_once", "reject_once"])
+    call_ = ("$ rm -f gone", ["allow_once", "allow_always", "reject_once"])
+    assert editor.choices == []
+    assert editor.asked[1:] == [which, which, call_, which, call_]
+    assert open_then.startswith("Drop the database?")
+    assert "docs" not in open_then
+    assert editor.plans[-1] == [("One", "completed"), ("Two", "completed")]
+
+
+WHY = "write b instead"
+
+
 @pytest.mark.long
 async def test_a_prompt_is_cancelled_or_its_editor_leaves_and_it_is_taken_up(
     postgres_url: str, tmp_path: Path
