@@ -179,7 +179,7 @@ _REPLIES: dict[str, tuple[TypeAdapter[Any], str]] = {
         TypeAdapter(Decisions),
         (
             '{"decisions": [{"approval_id": "...", "digest": "...", "decision": "approve"}]}, '
-            'or "deny" with a "reason", or "edit" with "args"; with "approve" may go "always"'
+            'or "deny" with a "reason", or "edit" with "args"'
         ),
     ),
     "recovery_request": (
@@ -198,7 +198,10 @@ _QUESTIONS: Final[TypeAdapter[Any]] = TypeAdapter(
 
 def reply_form(value: object) -> str:
     """Return what a reply to an interrupt's value looks like; anything fits that of a tool."""
-    return _REPLIES[value["type"]][1] if is_question(value) else "any JSON"
+    if not is_question(value):
+        return "any JSON"
+    lasting = any(each.get("always") for each in value.get("approvals", ()))
+    return _REPLIES[value["type"]][1] + ('; with "approve" may go "always"' if lasting else "")
 
 
 def reply_schema(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -149,7 +149,8 @@ def question_text(value: object) -> str:
 def describe_question(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return an open question with its id, and the form of its reply.
 
-    Each approval has the digest of what was shown, by which alone it is given (TL-13).
+    Each approval has the digest of what was shown, by which alone it is given (TL-13), and for
+    this call alone (SE-03).
     """
     value = asked["value"]
     approvals = value.get("approvals", ()) if isinstance(value, Mapping) else ()
@@ -158,7 +159,7 @@ def describe_question(asked: Mapping[str, Any]) -> dict[str, Any]:
         "id": asked["id"],
         "kind": kind_of(value),
         "text": question_text(value),
-        "reply": reply_form(value),
+        "reply": reply_form({**value, "approvals": named} if named else value),
         **({"approvals": named} if named else {}),
         **({"options": value["options"]} if "options" in value else {}),
     }

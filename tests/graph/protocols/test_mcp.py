@@ -84,6 +84,7 @@ async def test_a_plan_is_reviewed_and_a_call_approved_by_what_they_are_named(
         assert "Do it" in heard
         (named,) = approval["approvals"]
         assert named["shown"] == "rm -f gone"
+        assert "always" not in approval["reply"]
         yes = {"approval_id": "c1", "digest": named["digest"], "decision": "approve"}
         for more, why in (
             ({"always": "thread"}, "this call only"),
