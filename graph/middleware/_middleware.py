@@ -425,7 +425,7 @@ async def _answered(request: ModelRequest[Any], this: BrokenCalls, handler: Hand
 
 
 def output_tools(asked: object) -> dict[str, OutputToolBinding[Any]]:
-    """Return the tools by which an agent's structured answer may be given, as LangChain has them."""
+    """Return the tools by which an agent's structured answer may be given, by their names."""
     if isinstance(asked, AutoStrategy):
         asked = ToolStrategy(asked.schema)
     specs = asked.schema_specs if isinstance(asked, ToolStrategy) else ()

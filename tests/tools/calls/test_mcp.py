@@ -52,7 +52,7 @@ def write(text: str, config: str = "") -> str:
         raise ValueError("no more paper")
     return f"wrote {text} {config}"
 
-@server.tool(name="odd.name/look")
+@server.tool(name="odd name/look")
 def odd() -> str:
     "Has a name that providers refuse."
     return "odd"
@@ -102,7 +102,7 @@ def test_a_servers_tools_are_named_for_it(tools: dict[str, Tool]) -> None:
         "mcp__notes__odd_name_look",
     ]
     assert {tool.origin for tool in tools.values()} == {"mcp"}
-    assert odd.source == "MCP tool 'mcp__notes__odd.name/look'"
+    assert odd.source == "MCP tool 'mcp__notes__odd name/look'"
     assert (look.effect, write.effect, odd.effect) == ("none", "external", "external")
     assert write.canonical is None
     assert look.description == "Look at it."
@@ -183,11 +183,11 @@ def test_two_servers_tools_that_become_one_name_are_refused(
 
     A tool of the application is not taken for a server's, whatever its metadata says.
     """
-    odd = served["mcp__notes__odd.name/look"]
+    odd = served["mcp__notes__odd name/look"]
     twin = odd.model_copy(update={"name": "mcp__notes__odd_name.look"})
     own = StructuredTool.from_function(call_tool, metadata={"readOnlyHint": True})
 
-    with pytest.raises(Exception, match=r"'mcp__notes__odd.name/look' and .*odd_name.look'"):
+    with pytest.raises(Exception, match=r"'mcp__notes__odd name/look' and .*odd_name.look'"):
         a_registry([odd, twin])
     assert not is_mcp_tool(own)
     assert wrap_tool(own).effect == "external"
