@@ -13,7 +13,7 @@ from collections.abc import (
     MutableMapping,
 )
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from ipaddress import ip_address
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
@@ -131,11 +131,11 @@ class Following:
             said += [self.log.said(self.thread_id, each) for each in ear.take()]
             for each in told:
                 while said and said[0].id < each.id:
-                    yield StoredEvent(self.after, said.pop(0).event)
+                    yield replace(said.pop(0), id=self.after)
                 self.after, newest = each.id, each
                 yield each
             while said and said[0].id <= self.after:
-                yield StoredEvent(self.after, said.pop(0).event)
+                yield replace(said.pop(0), id=self.after)
             ends = newest is not None and newest.type == RunStopped.type
             ends = ends and len(told) < EVENTS_AT_ONCE
             if ends and not await standing_of(self.database, self.thread_id):

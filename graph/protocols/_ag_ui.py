@@ -6,15 +6,18 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 from ag_ui import core
 from langchain_core.messages import HumanMessage
 from langgraph.types import Command, StateSnapshot
 
 from daruma.graph.protocols._threads import PlanView, config_of, question_text
+from daruma.graph.requests import RequestRefused
 from daruma.graph.storage import Postgres
 from daruma.graph.workers import asubmit, reader_on
 from daruma.state.errors import DarumaError
+from daruma.state.events import RunStopped
 from daruma.state.interrupts import is_question, kind_of, reply_schema
 
 Told = Mapping[str, Any]
@@ -30,7 +33,8 @@ async def ag_ui_events(
     """Submit what a front end sends, and yield the run's events until it ends or asks.
 
     Its last message is the request, or ``resume`` answers what is open; of its state and tools
-    nothing is taken (SE-03). A front end that goes away ends nothing.
+    nothing is taken (SE-03). A front end that goes away ends nothing, and hears the work that goes
+    on when it comes back. What others submitted for the thread is told to them alone (PL-04).
     """
     thread = run_input.thread_id
     yield core.RunStartedEvent(thread_id=thread, run_id=run_input.run_id)
@@ -40,12 +44,21 @@ async def ag_ui_events(
         view = RunView(thread, run_input.run_id, PlanView.of(snapshot))
         events = await reader.afollow(config)
         given = given_in(run_input, snapshot, workspace, mode)
+        own = "" if given is None or given is NOTHING else uuid4().hex
         if given is not NOTHING:
-            await asubmit(postgres, given, thread, tokens=True)
+            await asubmit(postgres, given, thread, tokens=True, name=own)
         async with aclosing(aiter(events)) as told:
             async for each in told:
-                for event in view.events(each.event):
+                last, is_end = each.event, each.type == RunStopped.type
+                run = last["run"] if is_end else each.run
+                if own and run not in ("", own):
+                    continue
+                for event in view.events(last):
                     yield event
+                if is_end:
+                    return
+        for event in view.events(last):  # its own was taken out of the queue
+            yield event
     except DarumaError as error:
         yield core.RunErrorEvent(message=str(error))
 
@@ -66,15 +79,30 @@ def given_in(
     known = {each.id for each in snapshot.values.get("messages", ())}
     if last is None or last.role != "user" or last.id in known:
         return None
-    message = HumanMessage(text_of(last.content), id=last.id)
+    message = HumanMessage(content_of(last.content), id=last.id)
     return {"messages": [message], "workspace": workspace, "mode": mode}
 
 
-def text_of(content: Any) -> str:
-    """Return the text of a message; parts that are none are left out."""
+def content_of(content: Any) -> Any:
+    """Return the content of a message as LangChain has it: a text, or texts and images.
+
+    Raises :class:`~daruma.graph.requests.RequestRefused` for a part that is neither.
+    """
     if isinstance(content, str):
         return content
-    return "\n".join(each.text for each in content if each.type == "text")
+    parts = [_part(each) for each in content]
+    alone = all(each["type"] == "text" for each in parts)
+    return "\n".join(each["text"] for each in parts) if alone else parts
+
+
+def _part(part: Any) -> dict[str, Any]:
+    if part.type == "text":
+        return {"type": "text", "text": part.text}
+    source = part.source
+    if part.type == "image" and source.type == "data":  # nobody looks up a client's address
+        return {"type": "image", "base64": source.value, "mime_type": source.mime_type}
+    said = f"a message holds texts and images with their data, not {part.type} by {source.type}"
+    raise RequestRefused(said)
 
 
 @dataclass

@@ -130,10 +130,11 @@ _FORGET: Final = "DELETE FROM daruma_events WHERE told_at < now() - make_interva
 
 @dataclass(frozen=True)
 class StoredEvent:
-    """One event as a follower gets it; going on ``after`` its ``id`` leaves nothing out."""
+    """An event of a ``run`` as a follower gets it; going on ``after`` its ``id`` misses nothing."""
 
     id: int
     event: dict[str, Any]
+    run: str = ""
 
     @property
     def type(self) -> str:
@@ -176,7 +177,7 @@ class EventLog:
                 for said, group in groupby(events, key=is_said):
                     if said:
                         for each in group:
-                            for piece in self._pieces(thread_id, last, each):
+                            for piece in self._pieces(thread_id, run, last, each):
                                 await cursor.execute(_RING, [CHANNEL, f"{ring} {piece}"])
                         continue
                     rows = [self._row(thread_id, run, each) for each in group]
@@ -195,11 +196,13 @@ class EventLog:
 
         return thread_id, run, event.get("type") == RunStopped.type, *sealed
 
-    def _pieces(self, thread_id: str, after: int, event: Mapping[str, Any]) -> Iterator[str]:
+    def _pieces(
+        self, thread_id: str, run: str, after: int, event: Mapping[str, Any]
+    ) -> Iterator[str]:
         """Yield words of a model as they are said: in pieces that Postgres passes on, sealed."""
         text = str(event["text"])
         for at in range(0, len(text), _PIECE):
-            packed = _packed({**event, "text": text[at : at + _PIECE]})
+            packed = _packed({**event, "text": text[at : at + _PIECE], "run": run})
             kind, payload = self._sealing.seal(("json", packed), (thread_id, "said"))
             yield f"{after} {kind} {b64encode(payload).decode()}"
 
@@ -210,7 +213,9 @@ class EventLog:
         """
         after, kind, payload = piece.split(" ")
         value = self._sealing.open((kind, b64decode(payload)), (thread_id, "said"))
-        return StoredEvent(int(after), json.loads(value[1]))
+        event = json.loads(value[1])
+        run = event.pop("run", "")
+        return StoredEvent(int(after), event, run)
 
     async def read(self, thread_id: str, after: int) -> list[StoredEvent]:
         """Return the next events of a thread, in their order.
@@ -256,7 +261,7 @@ class EventLog:
     def _heard(self, thread_id: str, row: Mapping[str, Any]) -> StoredEvent:
         value = (row["kind"], row["event"])
         _, packed = self._sealing.open(value, (thread_id, "event", row["run"]))
-        return StoredEvent(row["id"], json.loads(packed))
+        return StoredEvent(row["id"], json.loads(packed), row["run"])
 
 
 def _packed(event: Mapping[str, Any]) -> bytes:

@@ -59,6 +59,7 @@ def submit(
     queue: str = QUEUE,
     metadata: Mapping[str, Any] | None = None,
     tokens: bool = False,
+    name: str = "",
 ) -> str:
     """Queue what a graph could be invoked with, and return the thread's name: a new one for None.
 
@@ -66,14 +67,16 @@ def submit(
     it is queued, and a reply is on record then, the only one that counts; a worker on ``queue``
     carries it out, whatever becomes of this process. What is submitted for one thread is done in
     its order. ``metadata`` is kept with its checkpoints. With ``tokens``, who follows the thread
-    meanwhile hears the words of models as they come (``model_text``).
+    meanwhile hears the words of models as they come (``model_text``). By its ``name``, which no
+    other has, ``run_stopped`` tells whose end it is.
 
     Raises :class:`~daruma.graph.requests.RequestRefused`,
     :class:`~daruma.state.interrupts.ReplyRefused` for an answer that does not fit its question, or
     comes second,
     :class:`~daruma.state.errors.StorageUnavailable` where nothing could be queued.
     """
-    return run(asubmit(postgres, given, thread_id, queue=queue, metadata=metadata, tokens=tokens))
+    how: Any = {"queue": queue, "metadata": metadata, "tokens": tokens, "name": name}
+    return run(asubmit(postgres, given, thread_id, **how))
 
 
 async def asubmit(
@@ -84,6 +87,7 @@ async def asubmit(
     queue: str = QUEUE,
     metadata: Mapping[str, Any] | None = None,
     tokens: bool = False,
+    name: str = "",
 ) -> str:
     """Do the same, asynchronously."""
     _refuse_unkept_queue(queue)
@@ -91,7 +95,7 @@ async def asubmit(
     thread_id = str(thread_id or uuid4().hex)
     refuse_unkept_id({"thread_id": thread_id})
     checked = await _checked(postgres, given, thread_id)
-    submission = Submission(thread_id, checked, metadata or {}, tokens)
+    submission = Submission(thread_id, checked, metadata or {}, tokens, name or uuid4().hex)
     replies = submission.replies  # on record before they are queued: who comes second hears of it
     submission.to_json()  # what can not be queued is refused before anything is on record
     if replies and not await postgres.checkpointer.replies.accept(thread_id, replies):
