@@ -198,10 +198,9 @@ _QUESTIONS: Final[TypeAdapter[Any]] = TypeAdapter(
 
 def reply_form(value: object) -> str:
     """Return what a reply to an interrupt's value looks like; anything fits that of a tool."""
-    if not is_question(value):
-        return "any JSON"
-    lasting = any(each.get("always") for each in value.get("approvals", ()))
-    return _REPLIES[value["type"]][1] + ('; with "approve" may go "always"' if lasting else "")
+    form = _REPLIES[value["type"]][1] if is_question(value) else "any JSON"
+    lasting = is_question(value) and any(each.get("always") for each in value.get("approvals", ()))
+    return form + '; with "approve" may go "always"' * lasting
 
 
 def reply_schema(value: Mapping[str, Any]) -> dict[str, Any]:

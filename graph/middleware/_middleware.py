@@ -22,14 +22,7 @@ from langchain.agents.middleware import (
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain.agents.structured_output import AutoStrategy, OutputToolBinding, ToolStrategy
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import (
-    AIMessage,
-    AnyMessage,
-    HumanMessage,
-    SystemMessage,
-    ToolCall,
-    ToolMessage,
-)
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
@@ -274,8 +267,7 @@ def _update(
 def _edited(
     message: AIMessage, calls: Sequence[ToolTask], decisions: Mapping[str, Decision]
 ) -> list[AnyMessage]:
-    edits = {id_ for id_, each in decisions.items() if each.args is not None}  # `{}` is one, too
-    own = {call.id: call for call in calls if call.id in edits}
+    own = {c.id: c for c in calls if c.id in decisions and decisions[c.id].args is not None}
     if not own:
         return []
     changed = [
@@ -294,16 +286,6 @@ def answer_in(response: ModelResponse[Any]) -> AIMessage | None:
     """Return a response's one answer; results may stand beside it, as of structured output."""
     said = [each for each in response.result if isinstance(each, AIMessage)]
     return said[0] if len(said) == 1 else None
-
-
-def with_answer(
-    response: ModelResponse[Any], said: AIMessage, *results: ToolMessage, structured: Any = None
-) -> ModelResponse[Any]:
-    """Return a response with another answer, and more results, in place of its own."""
-    kept = [each for each in response.result if not isinstance(each, AIMessage)]
-    own = response.structured_response
-    value = structured if own is None else own
-    return ModelResponse(result=[said, *kept, *results], structured_response=value)
 
 
 def send_event(request: ModelRequest[Any], event: Event) -> None:
@@ -357,9 +339,10 @@ class RepairLadder(AroundModelCalls):
         offer = VisibleTools(tools=shown, hidden=frozenset(), settings=own)
         answered = await handler(request)
         said = answer_in(answered)
-        done = {each.tool_call_id for each in answered.result if isinstance(each, ToolMessage)}
+        others = [each for each in answered.result if isinstance(each, ToolMessage)]
+        done = {each.tool_call_id for each in others}
         if said is None or (answered.structured_response is not None and not done):
-            return answered  # it has no call: a provider has given the structured answer
+            return answered
         message_id = said.id or f"lc_run--{uuid4()}"
         message, calls, left_out = read_answer(said, message_id, offer)
         calls = tuple(call for call in calls if call.id not in done)
@@ -371,11 +354,10 @@ class RepairLadder(AroundModelCalls):
         audits = [each for each in (first, *rounds) if each]
         for audit in audits:
             send_event(request, AnswerAudited(audit=audit.to_dict()))
-        failed = with_status(calls, "failed")
-        results = [tool_result(call, call.reason, ok=False) for call in failed]
-        structured, told = structured_in(calls, outputs, alone=not kept)
-        message = as_run(message, calls, audits, kept)
-        return with_answer(answered, message, *results, *told, structured=structured)
+        found, results = structured_in(calls, outputs)
+        mended = as_run(message, calls, audits)
+        mended.tool_calls = [*kept, *mended.tool_calls]
+        return ModelResponse([mended, *others, *results], answered.structured_response or found)
 
     async def _rounds(
         self,
@@ -426,34 +408,30 @@ async def _answered(request: ModelRequest[Any], this: BrokenCalls, handler: Hand
 
 def output_tools(asked: object) -> dict[str, OutputToolBinding[Any]]:
     """Return the tools by which an agent's structured answer may be given, by their names."""
-    if isinstance(asked, AutoStrategy):
-        asked = ToolStrategy(asked.schema)
-    specs = asked.schema_specs if isinstance(asked, ToolStrategy) else ()
+    asked = ToolStrategy(asked.schema) if isinstance(asked, AutoStrategy) else asked
+    specs = getattr(asked, "schema_specs", ())  # a provider's own way has none
     return {each.name: OutputToolBinding.from_schema_spec(each) for each in specs}
 
 
 def structured_in(
-    calls: Sequence[ToolTask], outputs: Mapping[str, OutputToolBinding[Any]], *, alone: bool
+    calls: Sequence[ToolTask], outputs: Mapping[str, OutputToolBinding[Any]]
 ) -> tuple[Any, list[ToolMessage]]:
-    """Return the structured answer that mended calls give, and their results: each has one."""
-    given = [each for each in calls if each.status != "failed" and each.name in outputs]
-    if len(given) != 1 or not alone:
-        said = "not taken: give one structured answer"
-        return None, [tool_result(each, said, ok=False) for each in given]
-    try:
-        structured = outputs[given[0].name].parse(given[0].args)
-    except ValueError as error:
-        return None, [tool_result(given[0], str(error), ok=False)]
-    return structured, [tool_result(given[0], f"Returning structured response: {structured}")]
+    """Return the first structured answer that calls give, and the results of what does not run."""
+    found, results = None, list[ToolMessage]()
+    for call in calls:
+        if call.status == "failed":
+            results.append(tool_result(call, call.reason, ok=False))
+        elif call.name in outputs:
+            try:
+                found = found or outputs[call.name].parse(call.args)
+                results.append(tool_result(call, f"Returning structured response: {found}"))
+            except ValueError as error:
+                results.append(tool_result(call, str(error), ok=False))
+    return found, results
 
 
-def as_run(
-    message: AIMessage, calls: Sequence[ToolTask], audits: Sequence[Audit], done: Sequence[ToolCall]
-) -> AIMessage:
-    """Return an answer whose calls are those that run, with what the model had said beside them.
-
-    ``done`` are calls that have their result already.
-    """
+def as_run(message: AIMessage, calls: Sequence[ToolTask], audits: Sequence[Audit]) -> AIMessage:
+    """Return an answer whose calls are those that run, with what the model had said beside them."""
     own = [
         {"type": "tool_call", "id": call.id, "name": call.name or "unknown", "args": call.args}
         for call in calls
@@ -462,7 +440,7 @@ def as_run(
     audit = {"audit": [each.to_dict() for each in audits], "said": said}
     kept = {k: v for k, v in message.additional_kwargs.items() if k != "tool_calls"}
     changes = {
-        "tool_calls": [*done, *own],
+        "tool_calls": own,
         "invalid_tool_calls": [],
         "additional_kwargs": kept,
         "response_metadata": message.response_metadata | ({AUDIT: audit} if audits else {}),
@@ -540,9 +518,8 @@ class Failover(AroundModelCalls):
     def _answered(
         self, this: Pursuit, response: ModelResponse[Any], model: BaseChatModel
     ) -> ModelResponse[Any]:
-        message = answer_in(response)
-        if message is not None:
+        if (message := answer_in(response)) is not None:
             check_whole(message, model)
-        if message is None or (record := this.failover(used=this.model)) is None:
-            return response
-        return with_answer(response, with_failover(message, record))
+            if record := this.failover(used=this.model):
+                response.result[response.result.index(message)] = with_failover(message, record)
+        return response

@@ -28,6 +28,7 @@ from daruma.state.events import RunStopped
 from daruma.state.interrupts import ReplyRefused, read_reply, summary_of
 from daruma.state.messages import is_request, reasoning_of
 from daruma.state.mode import MODES
+from daruma.state.text import printable_line
 
 Update = Any
 """One of the updates of a session, as the package has them."""
@@ -201,7 +202,7 @@ Choice = tuple[str, Any, Any]
 
 def choices_of(value: Mapping[str, Any], text: str) -> list[Choice]:
     """Return what can be chosen; ``text`` is what the person wrote while the question was open."""
-    quoted = _quoted(text)
+    quoted = printable_line(text, 60)
     if value["type"] == "spec_review_request":
         reject = ("reject_once", {"decision": "reject", "feedback": text})
         change = [(f"Change it: {quoted}", *reject)] if text else []
@@ -217,15 +218,8 @@ def choices_of(value: Mapping[str, Any], text: str) -> list[Choice]:
     return [(each, "allow_once", {"answer": each}) for each in value.get("options", ())]
 
 
-def _quoted(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:59]}…"
-
-
 def choices_of_approval(approval: Mapping[str, Any], text: str) -> list[Choice]:
-    """Return what can be decided about one call: what was shown is what runs (TL-13).
-
-    ``text``, which the person wrote while it waited, is the reason of a denial (TL-14).
-    """
+    """Return what can be decided about one call: what was shown is what runs (TL-13, TL-14)."""
     named = {"approval_id": approval["approval_id"], "digest": approval["digest"]}
     yes = {**named, "decision": "approve"}
     choices: list[Choice] = [("Run it", "allow_once", yes)]
@@ -233,7 +227,7 @@ def choices_of_approval(approval: Mapping[str, Any], text: str) -> list[Choice]:
         lasting = {**yes, "always": "thread"}
         choices.append(("Run it, and exactly this from now on", "allow_always", lasting))
     deny = {**named, "decision": "deny", "reason": text}
-    name = f"Do not run it: {_quoted(text)}" if text else "Do not run it"
+    name = f"Do not run it: {printable_line(text, 60)}" if text else "Do not run it"
     return [*choices, (name, "reject_once", deny)]
 
 
@@ -403,15 +397,12 @@ class EditorAgent:
     async def _replies(
         self, thread: str, session: EditorSession, stop: RunStopped, text: str
     ) -> dict[str, Any]:
-        """Ask what is open, and return the replies; what is not decided stays open.
-
-        A text answers one question (PL-04): where several are open, the person says which.
-        """
+        """Ask what is open, first which of it a text answers, and return the replies (PL-04)."""
         asked = {each["id"]: each["value"] for each in stop.questions}
         meant = next(iter(asked), None)
         if text and len(asked) > 1:
             told = {"title": "Which question do you answer?", "kind": "think"}
-            which = [(_quoted(summary_of(of)), "allow_once", id_) for id_, of in asked.items()]
+            which = [(summary_of(value), "allow_once", id_) for id_, value in asked.items()]
             which.append(("None of them", "reject_once", None))
             meant = await self._choose(thread, f"{meant}:which", told, text, which)
         replies = {

@@ -17,7 +17,6 @@ from daruma.graph.requests import RequestRefused
 from daruma.graph.storage import Postgres
 from daruma.graph.workers import asubmit, reader_on
 from daruma.state.errors import DarumaError
-from daruma.state.events import RunStopped
 from daruma.state.interrupts import is_question, kind_of, reply_schema
 
 Told = Mapping[str, Any]
@@ -33,8 +32,7 @@ async def ag_ui_events(
     """Submit what a front end sends, and yield the run's events until it ends or asks.
 
     Its last message is the request, or ``resume`` answers what is open; of its state and tools
-    nothing is taken (SE-03). A front end that goes away ends nothing, and hears the work that goes
-    on when it comes back. What others submitted for the thread is told to them alone (PL-04).
+    nothing is taken (SE-03). A front end that goes away ends nothing, and hears its own run alone.
     """
     thread = run_input.thread_id
     yield core.RunStartedEvent(thread_id=thread, run_id=run_input.run_id)
@@ -49,15 +47,12 @@ async def ag_ui_events(
             await asubmit(postgres, given, thread, tokens=True, name=own)
         async with aclosing(aiter(events)) as told:
             async for each in told:
-                last, is_end = each.event, each.type == RunStopped.type
-                run = last["run"] if is_end else each.run
-                if own and run not in ("", own):
-                    continue
-                for event in view.events(last):
+                last, is_own = each.event, not own or each.run in ("", own)
+                for event in view.events(last) if is_own else ():
                     yield event
-                if is_end:
+                if is_own and each.type == "run_stopped":
                     return
-        for event in view.events(last):  # its own was taken out of the queue
+        for event in view.events(last):  # its own was taken out of the queue (PL-04)
             yield event
     except DarumaError as error:
         yield core.RunErrorEvent(message=str(error))
@@ -84,25 +79,18 @@ def given_in(
 
 
 def content_of(content: Any) -> Any:
-    """Return the content of a message as LangChain has it: a text, or texts and images.
-
-    Raises :class:`~daruma.graph.requests.RequestRefused` for a part that is neither.
-    """
-    if isinstance(content, str):
-        return content
-    parts = [_part(each) for each in content]
-    alone = all(each["type"] == "text" for each in parts)
-    return "\n".join(each["text"] for each in parts) if alone else parts
-
-
-def _part(part: Any) -> dict[str, Any]:
-    if part.type == "text":
-        return {"type": "text", "text": part.text}
-    source = part.source
-    if part.type == "image" and source.type == "data":  # nobody looks up a client's address
-        return {"type": "image", "base64": source.value, "mime_type": source.mime_type}
-    said = f"a message holds texts and images with their data, not {part.type} by {source.type}"
-    raise RequestRefused(said)
+    """Return a message's text, or its texts and images as LangChain has them; no other parts."""
+    if isinstance(content, str) or all(each.type == "text" for each in content):
+        return content if isinstance(content, str) else "\n".join(each.text for each in content)
+    parts = list[dict[str, Any]]()
+    for each in content:
+        if each.type == "text":
+            parts.append({"type": "text", "text": each.text})
+        elif each.type == "image" and (held := each.source).type == "data":
+            parts.append({"type": "image", "base64": held.value, "mime_type": held.mime_type})
+        else:
+            raise RequestRefused("of parts that are no text only images with their data are taken")
+    return parts
 
 
 @dataclass

@@ -149,8 +149,7 @@ def question_text(value: object) -> str:
 def describe_question(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return an open question with its id, and the form of its reply.
 
-    Each approval has the digest of what was shown, by which alone it is given (TL-13), and for
-    this call alone (SE-03).
+    Each approval is given by the digest of what was shown (TL-13), and for this call (SE-03).
     """
     value = asked["value"]
     approvals = value.get("approvals", ()) if isinstance(value, Mapping) else ()

@@ -177,7 +177,7 @@ class EventLog:
                 for said, group in groupby(events, key=is_said):
                     if said:
                         for each in group:
-                            for piece in self._pieces(thread_id, run, last, each):
+                            for piece in self._pieces(thread_id, last, {**each, "run": run}):
                                 await cursor.execute(_RING, [CHANNEL, f"{ring} {piece}"])
                         continue
                     rows = [self._row(thread_id, run, each) for each in group]
@@ -196,13 +196,11 @@ class EventLog:
 
         return thread_id, run, event.get("type") == RunStopped.type, *sealed
 
-    def _pieces(
-        self, thread_id: str, run: str, after: int, event: Mapping[str, Any]
-    ) -> Iterator[str]:
+    def _pieces(self, thread_id: str, after: int, event: Mapping[str, Any]) -> Iterator[str]:
         """Yield words of a model as they are said: in pieces that Postgres passes on, sealed."""
         text = str(event["text"])
         for at in range(0, len(text), _PIECE):
-            packed = _packed({**event, "text": text[at : at + _PIECE], "run": run})
+            packed = _packed({**event, "text": text[at : at + _PIECE]})
             kind, payload = self._sealing.seal(("json", packed), (thread_id, "said"))
             yield f"{after} {kind} {b64encode(payload).decode()}"
 
@@ -214,8 +212,7 @@ class EventLog:
         after, kind, payload = piece.split(" ")
         value = self._sealing.open((kind, b64decode(payload)), (thread_id, "said"))
         event = json.loads(value[1])
-        run = event.pop("run", "")
-        return StoredEvent(int(after), event, run)
+        return StoredEvent(int(after), event, event.pop("run", ""))
 
     async def read(self, thread_id: str, after: int) -> list[StoredEvent]:
         """Return the next events of a thread, in their order.

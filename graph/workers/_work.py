@@ -59,7 +59,6 @@ def submit(
     queue: str = QUEUE,
     metadata: Mapping[str, Any] | None = None,
     tokens: bool = False,
-    name: str = "",
 ) -> str:
     """Queue what a graph could be invoked with, and return the thread's name: a new one for None.
 
@@ -67,16 +66,14 @@ def submit(
     it is queued, and a reply is on record then, the only one that counts; a worker on ``queue``
     carries it out, whatever becomes of this process. What is submitted for one thread is done in
     its order. ``metadata`` is kept with its checkpoints. With ``tokens``, who follows the thread
-    meanwhile hears the words of models as they come (``model_text``). By its ``name``, which no
-    other has, ``run_stopped`` tells whose end it is.
+    meanwhile hears the words of models as they come (``model_text``).
 
     Raises :class:`~daruma.graph.requests.RequestRefused`,
     :class:`~daruma.state.interrupts.ReplyRefused` for an answer that does not fit its question, or
     comes second,
     :class:`~daruma.state.errors.StorageUnavailable` where nothing could be queued.
     """
-    how: Any = {"queue": queue, "metadata": metadata, "tokens": tokens, "name": name}
-    return run(asubmit(postgres, given, thread_id, **how))
+    return run(asubmit(postgres, given, thread_id, queue=queue, metadata=metadata, tokens=tokens))
 
 
 async def asubmit(
@@ -89,7 +86,7 @@ async def asubmit(
     tokens: bool = False,
     name: str = "",
 ) -> str:
-    """Do the same, asynchronously."""
+    """Do the same, asynchronously; by its ``name``, a new one, ``run_stopped`` tells of it."""
     _refuse_unkept_queue(queue)
     refuse_unkept_metadata(RunnableConfig(metadata=dict(metadata or {})))
     thread_id = str(thread_id or uuid4().hex)

@@ -20,7 +20,7 @@ from langgraph.types import Command
 from pydantic import BaseModel, ConfigDict, PydanticUserError, RootModel, ValidationError
 
 from daruma.state.errors import DarumaError
-from daruma.tools.calls._mcp import KEPT, is_mcp_tool, mcp_tool, usable_name
+from daruma.tools.calls._mcp import KEPT, is_mcp_tool, mcp_tool
 from daruma.tools.calls._results import TextWithImages
 from daruma.tools.calls._tool import Canonical, DateKind, Effect, Surroundings, Tool
 from daruma.tools.errors import ToolError
@@ -157,10 +157,6 @@ def wrap_tool(given: BaseTool | Function) -> Tool:
     declaration can not be meant.
     """
     tool = given if isinstance(given, BaseTool) else _from_function(given)
-    name = usable_name(tool.name) if is_mcp_tool(tool) else tool.name
-    if not name.strip() or any(each.isspace() for each in name):
-        word = "_".join(tool.name.split()) or "a_name"
-        raise ToolRefused(f"no model can call a tool named {tool.name!r}: name it {word!r}")
     schema, told = tool.args_schema, tool
     if isinstance(schema, dict) and not _can_be_written_out(schema):  # its references stay open
         told = tool.model_copy(update={"args_schema": _without_references(schema)})
@@ -277,6 +273,9 @@ _MANGLED = {"v__args": "args", "v__kwargs": "kwargs"}
 
 
 def _refuse_unusable(tool: BaseTool, parameters: Mapping[str, Any]) -> None:
+    if not tool.name.strip() or any(each.isspace() for each in tool.name):
+        word = "_".join(tool.name.split()) or "a_name"
+        raise ToolRefused(f"no model can call a tool named {tool.name!r}: name it {word!r}")
     if names := not_supplied(tool):
         raise ToolRefused(
             f"the tool {tool.name!r} wants {', '.join(names)} injected, and nothing here supplies "

@@ -339,7 +339,7 @@ def usable_name(name: str) -> str:
 
     A cut name ends in a digest of the whole one, so that no two become one.
     """
-    safe = _REFUSED.sub("_", name)
+    safe = _REFUSED.sub("_", name) or "_"
     if len(safe) <= _LONGEST:
         return safe
     return f"{safe[: _LONGEST - 9]}_{sha256(name.encode()).hexdigest()[:8]}"

@@ -168,7 +168,7 @@ def test_a_structured_answer_is_a_call_like_others(said: AIMessage, done: list[s
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (calling(READY, call("review", "r2", ready=False)), "give one structured answer"),
+        (calling(READY, call("review", "r2", ready=False)), "ready=True"),
         (calling(call("Review", "r1", ready="maybe")), "Failed to parse"),
     ],
 )

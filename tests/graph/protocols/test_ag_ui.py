@@ -190,7 +190,7 @@ async def test_images_are_taken_and_what_is_not_taken_is_said(
     shown: Any = model.asked()[0].messages[-1].content
     assert {"type": "image", "base64": PIXEL, "mime_type": "image/gif"} in shown
     assert names(refused) == ["RUN_STARTED", "RUN_ERROR"]
-    assert "not image by url" in refused[-1].message
+    assert "only images with their data" in refused[-1].message
 
 
 async def test_a_task_that_fails_is_an_error_and_what_is_known_is_not_begun_twice(
