@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import groupby
+from itertools import count, groupby
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -142,8 +142,8 @@ class StoredEvent:
         return str(self.event.get("type", ""))
 
 
-_PIECE: Final = 800
-"""Characters of a text that fit into what Postgres passes on, 8,000 bytes, however written."""
+_PIECE: Final = 400
+"""Characters of a text that fit into what Postgres passes on, 8,000 bytes, as sixteen each."""
 
 
 def is_said(event: Mapping[str, Any]) -> bool:
@@ -160,6 +160,7 @@ class EventLog:
         self._database = database
         self._sealing = sealing
         self.bell = Bell(database.pool)
+        self._pieces_told = count()
 
     async def write(
         self, thread_id: str, run: str, events: Sequence[Mapping[str, Any]], after: int = 0
@@ -202,14 +203,15 @@ class EventLog:
         for at in range(0, len(text), _PIECE):
             packed = _packed({**event, "text": text[at : at + _PIECE]})
             kind, payload = self._sealing.seal(("json", packed), (thread_id, "said"))
-            yield f"{after} {kind} {b64encode(payload).decode()}"
+            # Of notifications that are the same in a transaction, Postgres passes on one.
+            yield f"{after} {next(self._pieces_told)} {kind} {b64encode(payload).decode()}"
 
     def said(self, thread_id: str, piece: str) -> StoredEvent:
         """Read what was said: its id is that of the event before it.
 
         Raises :class:`~daruma.state.errors.DamagedState`.
         """
-        after, kind, payload = piece.split(" ")
+        after, _, kind, payload = piece.split(" ")
         value = self._sealing.open((kind, b64decode(payload)), (thread_id, "said"))
         event = json.loads(value[1])
         return StoredEvent(int(after), event, event.pop("run", ""))

@@ -340,7 +340,7 @@ async def test_who_follows_hears_the_words_of_a_model_as_they_come(
     empty_postgres_url: str, key: Any
 ) -> None:
     """SE-08: whole, without keys; and none of it is stored."""
-    text = f"Who is {KEY}? " + "名\x00é" * 900
+    text = f"Who is {KEY}? " + "🎎" * 700 + "名\x00é" * 900
     async with (
         aopen_postgres(empty_postgres_url, key=key) as pg,
         aopen_postgres(empty_postgres_url, key=key) as elsewhere,

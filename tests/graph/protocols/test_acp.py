@@ -15,7 +15,7 @@ import pytest
 from tests.graph.command_line.conftest import daruma
 from tests.graph.protocols.clients import client_threads, folder_in
 from tests.late import Late
-from tests.spec.face import Daruma, call, calls, create, plan, say
+from tests.spec.face import Daruma, call, calls, command, create, plan, say
 
 from daruma.graph.protocols import ClientThreads
 
