@@ -64,6 +64,8 @@ async def finish(state: State, context: Context) -> Update:
 def task_status(state: State) -> Status:
     """Return the status of the whole task: with a plan, that of the phase that failed first."""
     status = _status_of_plan(state) if state.plan else work_status(state)
+    if state.error and state.error.error_code == "script_mismatch":
+        return "failed"
     return "failed" if status == "completed" and state.error else status
 
 

@@ -279,6 +279,7 @@ def test_the_tail_of_a_path_is_answered_with_the_whole_one(tmp_path: Path) -> No
 # --- A bug anywhere ends the task as failed, told and with its traceback; never silently.
 
 DOWN = {"raise": "the provider is down"}
+GIVES_UP = [against("give-up")]
 PLANNED = {"plan": [phases({"id": "a", "rollback_command": "true"})], "main": [say(), say()]}
 PLANNED |= {"reflect": [say("Oh.")]}
 PLAN: dict[str, Any] = {"script": PLANNED, "mode": "plan_exec"}
@@ -450,6 +451,42 @@ def test_a_script_that_does_not_fit_is_never_overlooked(
     assert (error.error_code, error.retryable) == ("script_mismatch", False)
     assert error.suggestions[0].startswith("Mend the script")
     assert "recovery" not in run.nodes
+
+
+@pytest.mark.parametrize(
+    ("script", "mode"),
+    [
+        ({"main": [DOWN, {"say": "x", "expect": ["never said"]}], "recovery": [say("?")]}, "react"),
+        ({"main": [DOWN], "recovery": [say("?")]}, "react"),
+        ({"main": [DOWN, say()], "recovery": []}, "react"),
+        ({"plan": [phases("a")], "main": [say("")] * 3, "recovery": GIVES_UP}, "plan_exec"),
+        (
+            {"plan": [phases("a", "b")], "main": [DOWN], "recovery": GIVES_UP * 2},
+            "plan_exec",
+        ),
+        (
+            {
+                "plan": [phases("a", "b")] * 2,
+                "main@p1": [DOWN],
+                "main@p2": [],
+                "recovery": GIVES_UP,
+            },
+            "team_collab",
+        ),
+    ],
+)
+def test_a_script_that_does_not_fit_is_not_hidden_by_what_failed_before(
+    script: Any, mode: str, tmp_path: Path
+) -> None:
+    """EM-04: nor by a phase that had failed, nor where the rest is planned anew."""
+    run = Run(script, settings=settings(spec_review={"enabled": False}))
+    run.ask(mode=mode, workspace=str(tmp_path))
+
+    error = run.result.error_struct
+    assert run.result.status == "failed"
+    assert (error.error_code, error.retryable) == ("script_mismatch", False)
+    assert error.suggestions[0].startswith("Mend the script")
+    assert unclosed(run.events) == []
 
 
 def test_a_model_call_that_breaks_off_is_closed() -> None:
