@@ -101,7 +101,7 @@ def error_handler(settings: Settings) -> Handler:
         chain, scope = (runtime.context or settings).fallback_chain, RunScope.of(config)
         node, failure = error.node, bug_in(error.node, error.error)
         anew = node == "plan" and isinstance(state, State) and state.plan is not None
-        anew &= failure.code != "script_mismatch"  # that is told whatever failed before
+        anew &= failure.original_error != "ScriptMismatch"
         if anew and not isinstance(error.error, CutOff):  # it ends as its first failure has it end
             return Command(goto=ON_BUG[node], update={"crowded": None, "calls": ()})
         if isinstance(error.error, BaseException):  # after a crash it is a text
@@ -147,8 +147,8 @@ def _update(
 ) -> Update:
     if not isinstance(state, State):
         return _of_one(state, failure)
-    unfit = failure if failure.code == "script_mismatch" else None
-    first = unfit or state.origin or state.failure or failure
+    unfit = failure.code == "script_mismatch"  # it has to be mended first
+    first = failure if unfit else state.origin or state.failure or failure
     if ON_BUG[node] == END:
         return {"result": _bare_result(state, failure, chain)}
     if node == "emergency":

@@ -30,14 +30,10 @@ def first_failure(state: State) -> Failure:
     """Return the failure that the task is reported under.
 
     A rollback that failed comes before all: nothing may be built on what it left behind (RO-03).
-    Then a script that does not fit the run: what else failed tells nothing as long as it does not.
+    Then a script that did not fit the run: it has to be mended first.
     """
-    if state.failure and state.failure.code == "rollback_failed":
+    if state.failure and state.failure.code in ("rollback_failed", "script_mismatch"):
         return state.failure
-    of_phases = [phase.failure for phase in state.plan.phases] if state.plan else []
-    for failure in (state.failure, *of_phases):
-        if failure and failure.code == "script_mismatch":
-            return failure
     fallen = phases.first_failed(state.plan) if state.plan else None
     if fallen and fallen.failure:
         return fallen.failure

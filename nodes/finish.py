@@ -64,8 +64,6 @@ async def finish(state: State, context: Context) -> Update:
 def task_status(state: State) -> Status:
     """Return the status of the whole task: with a plan, that of the phase that failed first."""
     status = _status_of_plan(state) if state.plan else work_status(state)
-    if state.error and state.error.error_code == "script_mismatch":
-        return "failed"
     return "failed" if status == "completed" and state.error else status
 
 
@@ -84,7 +82,7 @@ def _status_of_plan(state: State) -> Status:
     if state.failure is None and all(phase.status == "completed" for phase in parts):
         return "completed"
     fallen = phases.first_failed(state.plan) if state.plan else None
-    if state.failure and fallen is None:
+    if state.failure and (fallen is None or state.failure.code == "script_mismatch"):
         return work_status(state)
     return fallen.outcome if fallen and fallen.outcome else "failed"
 

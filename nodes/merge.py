@@ -17,6 +17,7 @@ from daruma.state.events import (
     VerificationCompleted,
     VerificationStarted,
     phase_failed,
+    place_in,
 )
 from daruma.state.failure import Failure
 from daruma.state.messages import Messages
@@ -214,7 +215,7 @@ def _close_phase(plan: Plan, phase: Phase, failure: Failure | None, context: Con
     current = replace(plan, current=phase.id)
     closed = phases.close(current, phase.id, outcome, failure, phase.verification, phase.answer)
     if outcome == "completed":
-        context.emit(PhaseCompleted(phase_id=phase.id))
+        context.emit(PhaseCompleted(**place_in(closed)))
     else:
         context.emit(phase_failed(current, closed))
     return closed

@@ -31,9 +31,11 @@ async def rollback(state: State, context: Context) -> Update:
             undone = await _roll_back_phase(phase, state, context)
     except (ToolError, DarumaError, OSError) as error:
         message = f"the rollback of phase {phase.id!r} failed: {error}"
-        run = error.run if isinstance(error, RollbackFailed) else None
+        run, undo = (error.run, error.undo) if isinstance(error, RollbackFailed) else (None, None)
+        kept = f"what was rolled back is kept as {undo}" if undo else ""
+        failure = Failure(code="rollback_failed", node="rollback", message=message, detail=kept)
         return {
-            "failure": Failure(code="rollback_failed", node="rollback", message=message),
+            "failure": failure,
             "plan": with_runs(state.plan, phase.id, validated, run),
         }
     written = await write_savepoint(

@@ -2,7 +2,7 @@
 
 from daruma.state import plan as phases
 from daruma.state.channels import State, Update
-from daruma.state.events import PhaseCompleted, phase_failed
+from daruma.state.events import PhaseCompleted, phase_failed, place_in
 from daruma.state.outcome import LONGEST_ANSWER, answer, last_answer, work_failure, work_status
 from daruma.tools.context import Context, receive_before_end
 from daruma.tools.rollback import write_savepoint
@@ -23,7 +23,7 @@ async def settle(state: State, context: Context) -> Update:
     said = (answer(state) or last_answer(state))[:LONGEST_ANSWER]
     closed = phases.close(state.plan, state.plan.current, status, failure, state.verification, said)
     if failure is None:
-        context.emit(PhaseCompleted(phase_id=state.plan.current))
+        context.emit(PhaseCompleted(**place_in(closed)))
     else:
         context.emit(phase_failed(state.plan, closed))
     ended = closed.phase(closed.current)

@@ -240,8 +240,9 @@ class ClarificationResolved(Event, name="clarification_resolved"):
     target_action: str
 
 
-class PhaseStarted(Event, name="phase_started"):
-    """A phase of the plan begins; closed by ``phase_completed`` or ``phase_failed``."""
+@dataclass(frozen=True, kw_only=True)
+class _OfPhase:
+    """What is told of a phase, which is the ``number``-th of so many in its plan."""
 
     phase_id: str
     title: str
@@ -249,19 +250,20 @@ class PhaseStarted(Event, name="phase_started"):
     of: int
 
 
-class PhaseCompleted(Event, name="phase_completed"):
+class PhaseStarted(_OfPhase, Event, name="phase_started"):
+    """A phase of the plan begins; closed by ``phase_completed`` or ``phase_failed``."""
+
+
+class PhaseCompleted(_OfPhase, Event, name="phase_completed"):
     """A phase went well; closes its ``phase_started``."""
 
-    phase_id: str
 
-
-class PhaseFailed(Event, name="phase_failed"):
+class PhaseFailed(_OfPhase, Event, name="phase_failed"):
     """A phase did not go well; closes its ``phase_started``.
 
     ``fallen`` names the phases that depend on this one and fail with it.
     """
 
-    phase_id: str
     outcome: str
     reason: str
     fallen: tuple[str, ...] = ()
@@ -594,12 +596,18 @@ def task_started(task: Task) -> TaskStarted:
     return TaskStarted(task_id=task.id, mode=task.mode, goal=task.goal, workspace=task.workspace)
 
 
+def place_in(plan: Plan) -> dict[str, Any]:
+    """Return the fields that say which phase is the current one."""
+    number, phase = next((n, p) for n, p in enumerate(plan.phases, 1) if p.id == plan.current)
+    return {"phase_id": phase.id, "title": phase.title, "number": number, "of": len(plan.phases)}
+
+
 def phase_failed(before: Plan, after: Plan) -> PhaseFailed:
     """Build the event for the current phase, which ``after`` shows as failed, and what fell."""
     phase = after.phase(after.current)
     pending = {other.id for other in before.phases if other.status == "pending"}
     return PhaseFailed(
-        phase_id=phase.id if phase else "",
+        **place_in(after),
         outcome=phase.outcome or "failed" if phase else "failed",
         reason=phase.failure.message if phase and phase.failure else "",
         fallen=tuple(p.id for p in after.phases if p.id in pending and p.status == "failed"),

@@ -206,7 +206,8 @@ def close(
     if outcome == "completed":
         return _change(plan, phase_id, status="completed", outcome=outcome)
     plan = _change(plan, phase_id, status="failed", outcome=outcome, failure=failure)
-    plan = replace(plan, first_failed=plan.first_failed or phase_id)
+    unfit = failure is not None and failure.code == "script_mismatch"  # it has to be mended first
+    plan = replace(plan, first_failed=phase_id if unfit else plan.first_failed or phase_id)
     for phase in dependents(plan, phase_id):
         if phase.status == "pending":
             plan = _change(plan, phase.id, status="failed", outcome="failed")
@@ -251,7 +252,7 @@ def with_runs(plan: Plan, phase_id: str, validation: Check | None, rollback: Che
 
 
 def first_failed(plan: Plan) -> Phase | None:
-    """Return the phase whose own failure came first in time, not one that fell with it."""
+    """Return the phase that failed first by itself, or by a script that did not fit the run."""
     return plan.phase(plan.first_failed)
 
 

@@ -38,6 +38,8 @@ def moment_lines(moment: Moment, start: float | None = None) -> Iterator[Line]:
         return
     words = moment.kind in ("model", "reflection") and moment.detail
     said = beginning(moment.detail, OUTPUT_LINES) if words else one_line(moment.title, 300)
+    if moment.kind == "question" and moment.output:
+        said += f' "{one_line(moment.output, 200)}"'
     mark: Mark = "words" if words and moment.ok is not False else _MARKS[moment.ok]
     yield Line(mark, f"{at}{at and '  '}{who}{said}", _tail(moment))
     if moment.reasoning:

@@ -240,7 +240,11 @@ def _clarified(event: Event) -> Moment:
 
 def _phase_failed(event: Event) -> Moment:
     fallen = f"with it: {', '.join(event['fallen'])}" if event["fallen"] else ""
-    return _moment("phase", f"phase {event['outcome']}: {event['reason']}", fallen, ok=False)
+    return replace(_phase(event, event["outcome"], ok=False), output=event["reason"], note=fallen)
+
+
+def _phase(event: Event, how: str = "", *, ok: bool | None = None) -> Moment:
+    return _moment("phase", phase_title(event["number"], event["of"], event["title"], how), ok=ok)
 
 
 def _received(event: Event) -> Moment:
@@ -307,10 +311,8 @@ _TELLERS: Final[Mapping[str, Callable[[Event], Moment | None]]] = {
     "spec_review_completed": lambda event: _decided(event, "review", "Is this plan right?"),
     "clarification_resolved": _clarified,
     "answer_audited": lambda event: _moment("note", "; ".join(audit_notes(event["audit"]))),
-    "phase_started": lambda event: _moment(
-        "phase", phase_title(event["number"], event["of"], event["title"]), begins=True
-    ),
-    "phase_completed": lambda _: _moment("phase", "phase completed", ok=True),
+    "phase_started": lambda event: replace(_phase(event), begins=True),
+    "phase_completed": lambda event: _phase(event, "completed", ok=True),
     "phase_failed": _phase_failed,
     "phase_rollback_started": _rollback,
     "phase_rollback_completed": _rolled_back,

@@ -295,12 +295,12 @@ _STEPS: Final[Mapping[StepKind, tuple[str, Kind, str, str]]] = {
     "verify": ("verify", "check", "verification passed", "verification failed"),
     "reflect": ("reflect", "reflection", "", "no reflection"),
     "recover": ("recovery", "recovery", "", ""),
-    "consult": ("consult", "recovery", "", ""),
+    "consult": ("consult", "recovery", "it goes on as a person said", ""),
     "compress": ("compress", "context", "", ""),
     "summarise": ("compress", "context", "history summarised", ""),
     "intake": ("intake", "model", "asked whether the message goes on with what came before", ""),
     "tool": ("tool", "model", "", ""),
-    "pause": ("pause", "note", "", ""),
+    "pause": ("pause", "note", "the work goes on", "the work stops"),
     "structure": (
         *("structure", "model", "answer in the structure that was asked for"),
         "not in the structure that was asked for",
@@ -325,6 +325,8 @@ def message_ids(steps: Sequence[Step]) -> Iterator[str]:
             "verify": f"verification:{number}",
             "reflect": f"reflection:{number}",
             "recover": f"recovery:{own}",
+            "consult": f"consult:{own}",
+            "pause": f"{'pause' if step.grant else 'stop'}:{number}",
         }
         ending = numbered.get(step.kind)
         yield f"{step.task_id}:{ending}" if ending else ""
@@ -360,7 +362,7 @@ def _titled(step: Step, said: str) -> Moment:
     if step.context_cost:
         return compaction_moment(step.context_cost.to_dict())
     if step.grant:
-        return _grant(step.grant)
+        return replace(_grant(step.grant), detail=said)
     _, kind, done, failed = _STEPS[step.kind]
     title = first_line(said) or (done if step.ok else failed) or step.kind
     return Moment(kind=kind, title=title, detail=said, ok=step.ok)

@@ -1,7 +1,8 @@
 """What is on record of a run, and what only the walk tells: phases, checks, questions."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from daruma.graph.timeline._moments import Kind, Moment, call_title, edit_diff
@@ -94,8 +95,13 @@ ANSWERS: Final[Mapping[str, str]] = {
 """What was decided, in words."""
 
 
-def question_moments(walked: Walked, opened: frozenset[str], member: str) -> Iterator[Moment]:
-    """Yield the questions that a superstep asked; ``opened`` are the ids of those still open."""
+def question_moments(
+    walked: Walked, opened: frozenset[str], member: str, last: Mapping[str, str]
+) -> Iterator[Moment]:
+    """Yield the questions that a superstep asked; ``opened`` are the ids of those still open.
+
+    ``last`` has the superstep that asked last about each approval: a yes before it was void.
+    """
     replies = _replies(walked)
     nodes = {visit.node for visit in walked.visits}
     for each in walked.superstep.written:
@@ -103,7 +109,18 @@ def question_moments(walked: Walked, opened: frozenset[str], member: str) -> Ite
             if nodes == {"member"} or not hasattr(asked, "value"):
                 continue  # the member's own record tells it
             reply = None if asked.id in opened else replies.get(each.task)
-            yield from _asked(asked, reply, walked, member)
+            yield from _asked(asked, reply, walked, member, last)
+
+
+def asked_last(walk: Walk) -> Mapping[str, str]:
+    """Return the superstep that asked last about each call, by the id of its approval."""
+    return {
+        approval.get("approval_id"): walked.superstep.id
+        for walked in walk.walked
+        for asked in chain(*walked.values("__interrupt__"))
+        if isinstance(value := getattr(asked, "value", None), Mapping)
+        for approval in value.get("approvals", ())
+    }
 
 
 def _replies(walked: Walked) -> Mapping[str, Any]:
@@ -113,9 +130,12 @@ def _replies(walked: Walked) -> Mapping[str, Any]:
     return {task: replies[-1] for task, replies in lists.items() if replies}
 
 
-def _asked(asked: "Interrupt", reply: Any, walked: Walked, member: str) -> Iterator[Moment]:
+def _asked(
+    asked: "Interrupt", reply: Any, walked: Walked, member: str, last: Mapping[str, str]
+) -> Iterator[Moment]:
     until = walked.until if reply is not None else None
-    for moment in _told(told_question(asked.value), reply):
+    again = [approval for approval, at in last.items() if at > walked.superstep.id]
+    for moment in _told(told_question(asked.value), reply, again):
         yield replace(
             moment,
             at=walked.superstep.at,
@@ -126,13 +146,16 @@ def _asked(asked: "Interrupt", reply: Any, walked: Walked, member: str) -> Itera
         )
 
 
-def _told(value: Mapping[str, Any], reply: Any) -> Iterator[Moment]:
+def _told(value: Mapping[str, Any], reply: Any, again: Collection[str]) -> Iterator[Moment]:
     said: Mapping[str, Any] = reply if isinstance(reply, Mapping) else {}
     kind = value.get("type")
     if kind == "approval_request":
         decisions = {each.get("approval_id"): each for each in said.get("decisions", ())}
         for each in value.get("approvals", ()):
-            yield _approval(each, decisions.get(each.get("approval_id")), answered=bool(said))
+            decision = decisions.get(each.get("approval_id"))
+            if decision and each["approval_id"] in again:
+                decision = {**decision, "decision": "void"}
+            yield _approval(each, decision, answered=bool(said))
     elif kind == "spec_review_request":
         yield _decided("review", "Is this plan right?", review_text(value), said)
     elif kind == "recovery_request":
@@ -230,6 +253,7 @@ def phase_moment(plan: Plan, phase: Phase, at: float) -> Moment:
     number = plan.phases.index(phase) + 1
     begun = phase.status == "running"
     ended = f"{phase.outcome or phase.status}"
+    unmerged = "not merged: it met other work" if phase.conflicts else ""  # PL-06
     return Moment(
         kind="phase",
         title=phase_title(number, len(plan.phases), phase.title, "" if begun else ended),
@@ -237,11 +261,12 @@ def phase_moment(plan: Plan, phase: Phase, at: float) -> Moment:
         output="" if begun or phase.failure is None else phase.failure.message,
         at=at,
         timed=at > 0,
-        ok=None if begun else phase.status == "completed",
+        ok=None if begun else phase.status == "completed" and not phase.conflicts,
         node="begin" if begun else "settle",
         task=plan.id.rpartition("/")[0],
         phase=phase.id,
-        note=f"expert {phase.expert}" if phase.expert else "",
+        note="; ".join(filter(None, (phase.expert and f"expert {phase.expert}", unmerged))),
+        lines=phase.conflicts,
         begins=begun,
     )
 

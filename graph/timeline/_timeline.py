@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
-from itertools import groupby
+from itertools import chain, groupby
 from math import inf
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -25,6 +25,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from daruma.graph.standing import status_of
 from daruma.graph.storage import PostgresSaver
+from daruma.graph.timeline._events import event_moment
 from daruma.graph.timeline._moments import (
     KINDS,
     Moment,
@@ -44,6 +45,7 @@ from daruma.graph.timeline._moments import (
 )
 from daruma.graph.timeline._record import (
     Record,
+    asked_last,
     check_moments,
     member_record,
     members_in,
@@ -59,6 +61,7 @@ from daruma.graph.timeline._record import (
 )
 from daruma.graph.timeline._walk import (
     Visit,
+    Walked,
     edges_walked,
     nodes_walked,
     read_snapshot,
@@ -328,8 +331,10 @@ def _timed(moments: list[Moment]) -> list[Moment]:
 def _walked(record: Record) -> Iterator[Moment]:
     state, walk = record.state, record.walk
     told = [*walk_moments(walk, record.member)]
+    yield from chain(*map(_drifted, walk.walked))
+    last = asked_last(walk)
     for walked in walk.walked:
-        yield from question_moments(walked, record.opened, record.member)
+        yield from question_moments(walked, record.opened, record.member, last)
     yield from told  # at the same time as a question it is what came of that
     for walked in walk.walked:
         if any(visit.node == "merge" for visit in walked.visits):
@@ -339,6 +344,14 @@ def _walked(record: Record) -> Iterator[Moment]:
         yield from map(savepoint_moment, state.savepoints)
         if not walk.whole:
             yield from _last(record, told)
+
+
+def _drifted(walked: Walked) -> Iterator[Moment]:
+    """Yield what was found changed when a run began or went on, as its event tells it (RO-07)."""
+    for each in walked.values("drifted"):
+        event = {"type": "workspace_drifted", "paths": each.paths, "total": len(each.paths)}
+        if moment := event_moment(event):
+            yield replace(moment, at=walked.until or walked.superstep.at, timed=True)
 
 
 def _last(record: Record, told: Sequence[Moment]) -> Iterator[Moment]:

@@ -70,7 +70,8 @@ _BRANCH: Final = "branch:to:"
 _BY_HAND: Final = ("update", "fork")
 """Sources of a checkpoint that no node has led to: it was edited, or set back to."""
 
-READ: Final = ("__interrupt__", "__resume__", "task", "plan", "verification", "failure", "result")
+_OWN: Final = ("task", "plan", "verification", "failure", "result", "drifted")
+READ: Final = ("__interrupt__", "__resume__", *_OWN)
 """Channels whose writes are read: few and small. Messages and steps are read off the state."""
 
 

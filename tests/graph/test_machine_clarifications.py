@@ -12,6 +12,7 @@ from tests.parts import memory, settings
 from tests.scripted_runs import (
     RecordingModel,
     Run,
+    against,
     call,
     calls,
     illegal,
@@ -403,7 +404,7 @@ def test_in_a_plan_too_the_third_time_is_the_last() -> None:
     """Then the phase has failed; a model that makes no other calls is found to loop by then."""
     off = {"verification": {"enabled": False}, "spec_review": {"enabled": False}}
     again = [calls(call("create_reminder", title="Milk", notes=str(n))) for n in range(4)]
-    run = Thread(*again, plan=[phases({"id": "a"})], settings=off)
+    run = Thread(*again, plan=[phases({"id": "a"})], recovery=[against("give-up")], settings=off)
     run.ask(mode="plan_exec")
     for _ in range(MOST_ASKED):
         run.reply({"answer": "Hm."})

@@ -280,6 +280,7 @@ def test_the_tail_of_a_path_is_answered_with_the_whole_one(tmp_path: Path) -> No
 
 DOWN = {"raise": "the provider is down"}
 GIVES_UP = [against("give-up")]
+UNFIT = {"say": "x", "expect": ["never said"]}
 PLANNED = {"plan": [phases({"id": "a", "rollback_command": "true"})], "main": [say(), say()]}
 PLANNED |= {"reflect": [say("Oh.")]}
 PLAN: dict[str, Any] = {"script": PLANNED, "mode": "plan_exec"}
@@ -456,10 +457,10 @@ def test_a_script_that_does_not_fit_is_never_overlooked(
 @pytest.mark.parametrize(
     ("script", "mode"),
     [
-        ({"main": [DOWN, {"say": "x", "expect": ["never said"]}], "recovery": [say("?")]}, "react"),
+        ({"main": [DOWN, UNFIT], "recovery": [say("?")]}, "react"),
         ({"main": [DOWN], "recovery": [say("?")]}, "react"),
         ({"main": [DOWN, say()], "recovery": []}, "react"),
-        ({"plan": [phases("a")], "main": [say("")] * 3, "recovery": GIVES_UP}, "plan_exec"),
+        ({"plan": [phases("a"), UNFIT], "main": [say("")] * 3, "recovery": GIVES_UP}, "plan_exec"),
         (
             {"plan": [phases("a", "b")], "main": [DOWN], "recovery": GIVES_UP * 2},
             "plan_exec",
@@ -484,6 +485,7 @@ def test_a_script_that_does_not_fit_is_not_hidden_by_what_failed_before(
 
     error = run.result.error_struct
     assert run.result.status == "failed"
+    assert error
     assert (error.error_code, error.retryable) == ("script_mismatch", False)
     assert error.suggestions[0].startswith("Mend the script")
     assert unclosed(run.events) == []

@@ -16,7 +16,7 @@ from daruma.graph.history import UndoRefused
 OPENED, CLOSED, FAILED = (f"phase_rollback_{how}" for how in ("started", "completed", "failed"))
 TIMES_OUT = "rm -f left.txt && exec sleep 30"
 BREAKS = calls(call("run_command", command="echo left > left.txt; echo broken > kept.txt"))
-SCRIPT_TAIL: dict[str, Any] = {"main": [BREAKS, say(), say()], "reflect": [say("Hm.")]}
+SCRIPT_TAIL: dict[str, Any] = {"main": [BREAKS, say(), say()], "reflect": [say("Hm.")] * 2}
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,11 @@ def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def run_of(workspace: Path, case: Case) -> Run:
     commands = {"validation_command": case.validation, "rollback_command": case.rollback}
     plan = phases({"id": "a", **commands}, {"id": "b"}, {"id": "c", "depends_on": ["a"]})
-    script = {**SCRIPT_TAIL, "plan": [plan], "main": [*SCRIPT_TAIL["main"], say("B is done.")]}
+    script = {
+        **SCRIPT_TAIL,
+        "plan": [plan],
+        "main": [*SCRIPT_TAIL["main"], *[say("B is done.")] * 2],
+    }
     given = settings(
         budgets={"preset": "frugal"},
         spec_review={"enabled": False},

@@ -30,7 +30,7 @@ async def test_a_completed_phase_lets_the_others_go_on() -> None:
     plan = update["plan"]
     assert plan is not None
     assert [p.status for p in plan.phases] == ["completed", "pending", "pending", "pending"]
-    assert events == [PhaseCompleted(phase_id="a")]
+    assert events == [PhaseCompleted(phase_id="a", title="A", number=1, of=4)]
 
 
 async def test_a_failed_phase_keeps_its_reason_and_fails_its_dependents() -> None:

@@ -138,7 +138,8 @@ def test_the_code_is_that_of_the_first_failure() -> None:
         return text
 
     look_.__name__ = "look"
-    script = {"main": [*look, {"raise": "down"}], "recovery": [action("parameter-adjustment")]}
+    script = {"main": [*look, {"raise": "down"}]}
+    script["recovery"] = [action("parameter-adjustment"), action("give-up")]
     settings: dict[str, Any] = {"fallback_chain": {"recovery": {"wait_seconds": 0}}}
     run = Run(script, with_tools=[look_], **settings).ask()
 

@@ -38,7 +38,7 @@ def test_no_field_of_an_event_hides_its_type(event: type[Event]) -> None:
 def test_a_list_in_an_event_survives_json() -> None:
     """The dev server sends events as JSON."""
     event: dict[str, Any] = PhaseFailed(
-        phase_id="a", outcome="failed", reason="r", fallen=("b",)
+        phase_id="a", title="A", number=1, of=2, outcome="failed", reason="r", fallen=("b",)
     ).to_dict()
 
     assert json.loads(json.dumps(event))["fallen"] == ["b"]

@@ -398,7 +398,10 @@ def test_the_next_task_has_the_model_that_was_named(daruma: Daruma) -> None:
 
 def test_a_task_that_fails_is_told_and_the_talk_goes_on(daruma: Daruma) -> None:
     """Its headline; the exit code of a talk is 0."""
-    terminal = chat(daruma, script={"main": [{"raise": "out of order"}, TWO]})
+    gives_up = {"json": {"strategy": "give-up", "confidence": 1.0}}
+    terminal = chat(
+        daruma, script={"main": [{"raise": "out of order"}, TWO], "recovery": [gives_up]}
+    )
     say(terminal, "Do it", "The task ended as failed: out of order")
     terminal.wait_for(READY, anew=True)
     say(terminal, "Again", "The second is done.")

@@ -118,6 +118,14 @@ def test_what_failed_says_why() -> None:
     assert rest[-1].text == "line 9"
 
 
+def test_an_answer_stands_behind_its_question() -> None:
+    """RO-03: in quotes, on one line."""
+    (line,) = told(moment("question", "What now?", output="keep\nthem", seconds=4.2))
+
+    assert line.text.endswith('  What now? "keep them"')
+    assert line.tail == "4.2 s"
+
+
 def test_a_change_is_a_diff_and_a_long_one_is_counted() -> None:
     """Headers are left out, lines are not without a word."""
     diff = "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n" + "".join(f"+{n}\n" for n in range(20))

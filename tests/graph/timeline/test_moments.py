@@ -175,7 +175,7 @@ def test_a_question_is_told_with_its_answer(opened: frozenset[str], output: str,
     visits = (Visit("clarify", 1.0, 4.0),)
     walked = Walked(Superstep("", "1", None, 1.0, written=written), visits, 5.0)
 
-    (told,) = question_moments(walked, opened, "")
+    (told,) = question_moments(walked, opened, "", {})
 
     assert (told.title, told.output, told.note) == ("Which?", output, note)
 
@@ -183,9 +183,9 @@ def test_a_question_is_told_with_its_answer(opened: frozenset[str], output: str,
 def test_a_members_question_is_told_by_the_member() -> None:
     """The task's own record holds it too."""
     asked = Written("t", "__interrupt__", (Interrupt({"question": "Which?"}, id="q"),))
-    superstep = Superstep("", "1", None, 1.0, written=(asked,))
+    walked = Walked(Superstep("", "1", None, 1.0, written=(asked,)), (Visit("member", 1.0),))
 
-    assert [*question_moments(Walked(superstep, (Visit("member", 1.0),)), frozenset(), "")] == []
+    assert [*question_moments(walked, frozenset(), "", {})] == []
 
 
 # --- Times as people say them.

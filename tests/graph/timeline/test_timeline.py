@@ -309,3 +309,101 @@ def test_a_stop_that_is_tried_again_is_told_behind_its_question() -> None:
     assert [kind for kind, _ in told] == ["question", "failure", "note", "question"]
     again = "the task's budget was spent: stopped, then tried again under those of now"
     assert told[2] == ("note", again)
+
+
+# --- What was told live is on record, too.
+
+
+def a_choice(run: Run, ws: Path) -> None:
+    """A rollback that failed, and what a person said to that."""
+    run.ask(workspace=str(ws), mode="plan_exec").reply({"answer": "keep"})
+
+
+def merges_that_meet(run: Run, ws: Path) -> None:
+    run.ask(workspace=str(ws), mode="team_collab")
+
+
+def files_that_change(run: Run, ws: Path) -> None:
+    """Somebody else writes a file while a call waits for its approval, which is void then."""
+    run.ask(workspace=str(ws))
+    (ws / "theirs.txt").write_text("theirs\n")
+    run.approve().approve()
+
+
+def steps_that_run_out(run: Run, ws: Path) -> None:
+    run.ask(workspace=str(ws), mode="plan_exec").reply({"answer": "Look at b."})
+
+
+def writes(text: str) -> dict[str, Any]:
+    return calls(call("str_replace_editor", **EDIT | {"file_text": text}))
+
+
+ROLLS_BACK = {"id": "a", "validation_command": "false", "rollback_command": "exit 3"}
+LOOKS = calls(call("search", pattern="x"))
+RECORDED: dict[str, tuple[Any, dict[str, Any], dict[str, Any], list[tuple[Any, ...]]]] = {
+    "a failed rollback": (
+        a_choice,
+        {"plan": [phases(ROLLS_BACK)], "main": [say("")] * 9, "recovery": [say("?")] * 9},
+        {"spec_review": {"enabled": False}},
+        [
+            ("failure", "rollback_failed: ", "what was rolled back is kept as ", False),
+            ("question", "rollback_failed: ", "keep", None),
+            ("recovery", "it goes on as a person said", "", True),
+        ],
+    ),
+    "work that met other work": (
+        merges_that_meet,
+        {
+            "plan": [phases({"id": "a"}, {"id": "b"})],
+            "main@a": [writes("A"), say("A.")],
+            "main@b": [writes("B"), say("B.")],
+            "main": [writes("C"), say("C.")],
+        },
+        {"spec_review": {"enabled": False}},
+        [
+            ("phase", "Phase 2 of 3 completed: ", "", False),
+        ],
+    ),
+    "a yes that was void": (
+        files_that_change,
+        {"main": [calls(call("run_command", command="touch x")), say("Well.")]},
+        {},
+        [
+            ("approval", "May this run: $ touch x void: what it was about has changed", "", False),
+            ("note", "1 file has changed since this thread last looked, and not by", "", False),
+            ("approval", "May this run: $ touch x approved", "", True),
+        ],
+    ),
+    "steps that ran out": (
+        steps_that_run_out,
+        {"plan": [phases({"id": "a"})], "main": [LOOKS, LOOKS, say("Well.")]},
+        {
+            "budgets": {"think": 2},
+            "fallback_chain": {"recovery": {"ask": True}},
+            "spec_review": {"enabled": False},
+        },
+        [
+            ("question", "There is no answer yet", "Look at b.", None),
+            ("note", "the phase's steps were used up: as many are granted once more", "", True),
+            ("model", "Well.", "", True),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RECORDED)
+def test_what_was_told_live_is_on_record(case: str, tmp_path: Path) -> None:
+    """FA-04, PL-06, RO-05, RO-07, TL-13a: in its order, and an answer with its question."""
+    go, script, given, wanted = RECORDED[case]
+    run = a_run(script, **given)
+    go(run, tmp_path)
+
+    told = timeline(run).moments
+    found = [
+        next(i for i, m in enumerate(told) if (m.kind, m.ok) == (kind, ok) and title in m.title)
+        for kind, title, _, ok in wanted
+    ]
+
+    assert found == sorted(found), [(each.kind, each.title, each.ok) for each in told]
+    assert all(out in told[i].output for i, (*_, out, _) in zip(found, wanted, strict=True))
+    assert "Look at b." not in [each.title for each in told]
