@@ -245,9 +245,9 @@ class _OfPhase:
     """What is told of a phase, which is the ``number``-th of so many in its plan."""
 
     phase_id: str
-    title: str
-    number: int
-    of: int
+    title: str = ""
+    number: int = 0
+    of: int = 0
 
 
 class PhaseStarted(_OfPhase, Event, name="phase_started"):

@@ -27,6 +27,8 @@ from daruma.state.events import (
     ModelAttemptFailed,
     ModelCallCompleted,
     ModelCallStarted,
+    PhaseCompleted,
+    PhaseFailed,
     RecoveryChosen,
     RecoveryCompleted,
     RecoveryStarted,
@@ -207,6 +209,14 @@ LINES: list[tuple[Event, list[Line]]] = [
         [Line("bad", "tester has ended p1: failed")],
     ),
     (MergeCompleted(phase_id="p1", paths=("a",)), [Line("ok", "p1 is merged", "1 file")]),
+    (
+        PhaseCompleted(phase_id="p1", title="Look", number=1, of=2),
+        [Line("ok", "Phase 1 of 2 completed: Look")],
+    ),
+    (
+        PhaseFailed(phase_id="p1", title="Look", number=1, of=2, outcome="failed", reason="boom"),
+        [Line("bad", "Phase 1 of 2 failed: Look"), Line("same", "boom")],
+    ),
     (
         MergeCompleted(phase_id="p1", paths=(), conflicts=("a", "b")),
         [
