@@ -153,7 +153,7 @@ def _told(value: Mapping[str, Any], reply: Any, again: Collection[str]) -> Itera
         decisions = {each.get("approval_id"): each for each in said.get("decisions", ())}
         for each in value.get("approvals", ()):
             decision = decisions.get(each.get("approval_id"))
-            if decision and each["approval_id"] in again:
+            if decision and decision.get("decision") in _YES and each["approval_id"] in again:
                 decision = {**decision, "decision": "void"}
             yield _approval(each, decision, answered=bool(said))
     elif kind == "spec_review_request":
