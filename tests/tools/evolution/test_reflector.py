@@ -365,8 +365,8 @@ def test_a_run_of_a_team() -> None:
     script = {
         "plan": [phases(*pair)],
         "main@a": [*again, say("A.")],
-        "main@b": [say("")],
-        "recovery@b": [say("no")],
+        "main@b": [say("")] * 9,
+        "recovery@b": [say("no")] * 9,
     }
     given = settings(spec_review={"enabled": False})
     run = Run(script, settings=given, tools=[fall]).ask(mode="team_collab")
