@@ -131,10 +131,10 @@ def test_a_reason_is_one_short_line_without_keys(
 # --- Each task has one record, and it says how the task ended in the end.
 
 GOALS = ("Fix the rounding of invoices", "Write a poem on sheep", "Deploy the kitchen website")
-STUCK = [calls("shout")] * 20
+STUCK = {"main": [calls("shout")] * 20, "recovery": [say("no")] * 20}
 
 
-def ended(store: InMemoryStore, goal: str, config: Any, script: list[Any]) -> None:
+def ended(store: InMemoryStore, goal: str, config: Any, script: Any) -> None:
     """Have one task end without a checkpointer, and be learned from."""
     given = settings(sandbox={"require": "none"}, evolution={"success_sample_rate": 1.0})
     model = ScriptedChatModel(script=script)
