@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -244,7 +245,8 @@ async def test_requests_behind_a_question_wait_for_its_answer(
         events = await graph.afollow(THREAD)
         for asked in (PLANNED, *behind[:2]):
             await asubmit(pg, asked, "t")
-        async with at_work(graph) as lines, asyncio.timeout(60):
+        pace = replace(QUICK, first_wait=30.0)  # no attempt holds the thread while it is looked at
+        async with at_work(graph, pace) as lines, asyncio.timeout(60):
             stops = [each.event async for each in events if each.type == "run_stopped"]
             look = await graph.alook(THREAD)
             with pytest.raises(RequestRefused, match="waits for an answer"):
