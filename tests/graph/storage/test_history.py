@@ -7,7 +7,7 @@ import pytest
 from langgraph.channels import DeltaChannel
 from langgraph.graph import START, StateGraph
 
-from daruma.graph.storage import Postgres, aopen_postgres
+from daruma.graph.storage import Postgres, aopen_postgres, athread_held
 from daruma.graph.storage._rows import CHAIN, History, LostAncestor, Walk, read_history, refuse_gaps
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -34,6 +34,28 @@ async def traced(postgres: Postgres, config: Any, *channels: str) -> History:
     place = "t", "", config["configurable"]["checkpoint_id"]
     async with postgres.checkpointer.reading() as cursor:
         return await read_history(cursor, place, channels)
+
+
+async def test_a_run_begins_with_the_history_that_it_has_looked_at(postgres_url: str) -> None:
+    """DU-08: read once for both, and anew after that; who holds no thread reads each time."""
+    async with aopen_postgres(postgres_url) as postgres:
+        graph = talker(postgres)
+        for word in ("x", "y"):
+            await graph.ainvoke({"often": [], "never": [word]}, CONFIG)
+        config = (await graph.aget_state(CONFIG)).config
+
+        async def read(saver: Any) -> list[Any]:
+            found = await saver.aget_delta_channel_history(config=config, channels=["never"])
+            return [value for _, _, value in found["never"]["writes"]]
+
+        async with athread_held(postgres.checkpointer, "t") as held:
+            looked = await read(held)
+            await postgres.checkpointer.database.statement("DELETE FROM daruma_checkpoints", ())
+            began = await read(held)
+            later = [await read(each) for each in (held, postgres.checkpointer)]
+
+    assert looked == began == [["x"], ["y"]]
+    assert later == [[], []]
 
 
 @pytest.mark.long
